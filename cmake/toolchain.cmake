@@ -1,0 +1,23 @@
+# Compiler cache, linker, warnings, sanitizers: everything about how, nothing about what is built.
+find_program(CCACHE ccache)
+if(CCACHE)
+  # A precompiled header is hashed by content, and time macros inside it must not spoil the hash.
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime
+                                  CCACHE_NOHASHDIR=1 CCACHE_BASEDIR=${CMAKE_SOURCE_DIR} ${CCACHE})
+endif()
+
+find_program(MOLD mold)
+if(MOLD)
+  add_link_options(-fuse-ld=mold)
+endif()
+
+# Optimised with line tables: the weight is in libtorch, and full debug info doubles link times.
+set(CMAKE_CXX_FLAGS_RELWITHDEBINFO "-O2 -g1")
+
+if(TRANSPORTERS_SANITIZE)
+  add_compile_options(-fsanitize=address,undefined -fno-omit-frame-pointer)
+  add_link_options(-fsanitize=address,undefined)
+endif()
+
+add_library(transporters_warnings INTERFACE)
+target_compile_options(transporters_warnings INTERFACE -Wall -Wextra -Wno-unused-parameter -Wno-missing-field-initializers)
