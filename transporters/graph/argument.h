@@ -3,6 +3,7 @@
 
 #include <c10/core/ScalarType.h>
 
+#include <functional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -40,5 +41,12 @@ struct NamedArgument {
   std::string name;  // the schema's name for it
   Argument value;
 };
+
+// Same type and same value; unlike ==, floats compare by their bits (NaN is itself, -0.0 is not 0.0).
+bool identical(const Argument& a, const Argument& b);
+size_t hash_argument(const Argument& argument);
+// Calls f with each value in the argument (null list elements skipped), or with each expression.
+void for_each_value(const Argument& argument, const std::function<void(Value*)>& f);
+void for_each_expr(const Argument& argument, const std::function<void(const Expr&)>& f);
 
 }  // namespace transporters

@@ -147,6 +147,8 @@ class Graph {
   std::string unique_name(std::string_view wanted);
   void add_uses(Node* node, size_t argument);
   void remove_uses(Node* node, size_t argument);
+  // Arguments from `first` on have moved by `by` places in node->arguments(); their uses follow.
+  void shift_uses(Node* node, size_t first, int by);
 
   std::list<std::unique_ptr<Node>> nodes_;
   std::vector<std::unique_ptr<Value>> owned_inputs_;

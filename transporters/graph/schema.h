@@ -50,6 +50,7 @@ struct OpSchema {
   std::string name;      // "aten::add.Tensor"; the default overload has no suffix: "aten::relu"
   std::vector<SchemaArgument> arguments;
   std::vector<SchemaReturn> returns;
+  bool is_random = false;  // draws from a generator (tag nondeterministic_seeded)
 
   // "aten::add" and "Tensor" ("" for the default overload).
   std::string_view base_name() const;
@@ -58,6 +59,8 @@ struct OpSchema {
   std::optional<size_t> find(std::string_view argument) const;
   bool is_mutable() const;  // writes to an argument
   bool is_view() const;     // an output aliases an argument without writing it
+  // Does more than compute its outputs: asserts, prints, writes. Never dropped, merged or reordered.
+  bool has_side_effects() const;
 };
 
 // The schema of an op by its full name. The reference is valid for the process's life.

@@ -37,7 +37,7 @@ struct NumberType {
 
 using ValueType = std::variant<TensorType, NumberType>;
 
-// One use of a value: `node` reads it in its argument number `argument`, at `element` of a list (0 otherwise).
+// One use of a value: `node` reads it in node->arguments()[argument], at `element` of a list (0 otherwise).
 struct Use {
   Node* node;
   size_t argument;
