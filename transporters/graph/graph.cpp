@@ -100,6 +100,16 @@ void Graph::erase_input(Value* input) {
   for (size_t i = static_cast<size_t>(index); i < inputs_.size(); ++i) inputs_[i]->index_ = i;
 }
 
+void Graph::reorder_inputs(std::span<Value* const> order) {
+  if (order.size() != inputs_.size() || !std::is_permutation(order.begin(), order.end(), inputs_.begin()))
+    throw InternalError("the new order of graph inputs does not name each of them once");
+  inputs_.assign(order.begin(), order.end());
+  for (size_t i = 0; i < inputs_.size(); ++i) inputs_[i]->index_ = i;
+  // erase_input relies on both lists having one order.
+  std::sort(owned_inputs_.begin(), owned_inputs_.end(),
+            [](const auto& a, const auto& b) { return a->index() < b->index(); });
+}
+
 bool Graph::is_output(const Value* value) const {
   return std::find(outputs_.begin(), outputs_.end(), value) != outputs_.end();
 }
@@ -118,15 +128,20 @@ Node* Graph::insert(Node* before, std::string_view op, std::vector<NamedArgument
     throw;
   }
   node->position_ = nodes_.insert(position, std::move(owned));
+  add_outputs(node, std::move(output_types), name);
+  return node;
+}
 
+void Graph::add_outputs(Node* node, std::vector<ValueType> types, std::string_view name) {
+  if (!node->outputs_.empty()) throw InternalError("op '" + node->op() + "' has its outputs already");
   std::string base(name.empty() ? short_name(*node->schema_) : name);
-  const bool several = output_types.size() > 1;
+  const bool several = types.size() > 1;
   while (several && names_.contains(base + "_0"))
     base = std::string(name.empty() ? short_name(*node->schema_) : name) + "_" + std::to_string(++next_suffix_[base]);
-  for (size_t i = 0; i < output_types.size(); ++i) {
+  for (size_t i = 0; i < types.size(); ++i) {
     auto value = std::make_unique<Value>();
     value->name_ = unique_name(several ? base + "_" + std::to_string(i) : base);
-    value->type_ = std::move(output_types[i]);
+    value->type_ = std::move(types[i]);
     value->producer_ = node;
     value->index_ = i;
     value->graph_ = this;
@@ -134,7 +149,6 @@ Node* Graph::insert(Node* before, std::string_view op, std::vector<NamedArgument
     node->outputs_.push_back(value.get());
     node->owned_.push_back(std::move(value));
   }
-  return node;
 }
 
 void Graph::erase(Node* node) {

@@ -90,6 +90,8 @@ class Graph {
   Value* add_input(std::string_view name, ValueType type);
   // Removes an input without uses; throws InternalError otherwise.
   void erase_input(Value* input);
+  // Puts the inputs into the given order, which must name each of them once.
+  void reorder_inputs(std::span<Value* const> order);
   std::span<Value* const> inputs() const { return inputs_; }
 
   // Appends an output. A value can be several outputs.
@@ -107,6 +109,8 @@ class Graph {
                std::string_view name = "") {
     return insert(nullptr, op, std::move(arguments), std::move(output_types), name);
   }
+  // Gives a node that was inserted without outputs its outputs: for types that are inferred from the node itself.
+  void add_outputs(Node* node, std::vector<ValueType> types, std::string_view name = "");
   // Erases a node whose outputs have no uses and are no graph outputs; throws InternalError otherwise.
   void erase(Node* node);
   // Moves a node before another (null: to the end).

@@ -1,0 +1,56 @@
+// The result of an export: one program per component, written in the format's files.
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "transporters/export/configs.h"
+#include "transporters/export/metadata.h"
+#include "transporters/graph/program.h"
+
+namespace transporters {
+
+namespace onnx {
+struct Model;
+}
+
+struct ExportedComponent {
+  // The program before lowering; always there.
+  Program program;
+  // The lowered model, for ONNX.
+  std::shared_ptr<const onnx::Model> onnx;
+  ExportMetadata metadata;
+};
+
+class ExportedModel {
+ public:
+  ExportedModel(ExportFormat format, ExportConfig config) : format_(format), config_(std::move(config)) {}
+
+  ExportFormat format() const { return format_; }
+  const ExportConfig& config() const { return config_; }
+  const std::map<std::string, ExportedComponent>& components() const { return components_; }
+  void add(std::string name, ExportedComponent component) { components_.emplace(std::move(name), std::move(component)); }
+  // The program of a single-component export. Throws Error that lists the components otherwise.
+  const Program& program() const;
+
+  // config.json and generation_config.json to put beside the artefact; empty when the model has none.
+  void set_config_files(std::map<std::string, std::string> files) { config_files_ = std::move(files); }
+  // What the export took for granted: axes fixed, axes unified.
+  std::vector<std::string> notes;
+
+  // Writes one component's file (".pt2", ".onnx" + data). Appears whole or not at all.
+  void save(const std::filesystem::path& file) const;
+  // Writes the folder that transformers' ExportedModel.from_pretrained loads: components, export.json, configs.
+  void save_pretrained(const std::filesystem::path& folder) const;
+
+ private:
+  ExportFormat format_;
+  ExportConfig config_;
+  std::map<std::string, ExportedComponent> components_;
+  std::map<std::string, std::string> config_files_;
+};
+
+}  // namespace transporters
