@@ -3,17 +3,14 @@
 namespace transporters {
 namespace {
 
-thread_local std::string path;
+thread_local const std::string* current = nullptr;
 
 }  // namespace
 
-ModuleScope::ModuleScope(std::string_view name) : previous_length_(path.size()) {
-  if (!path.empty() && !name.empty()) path += '.';
-  path += name;
-}
+ModuleScope::ModuleScope(const std::string& path) : outer_(current) { current = &path; }
 
-ModuleScope::~ModuleScope() { path.resize(previous_length_); }
+ModuleScope::~ModuleScope() { current = outer_; }
 
-const std::string& current_module_path() { return path; }
+std::string current_module_path() { return current == nullptr ? "" : *current; }
 
 }  // namespace transporters

@@ -1,24 +1,24 @@
-// Which module is running: a thread-local stack of names, so that every traced op knows its place in the model.
+// Which module runs now: models say it, the tracer writes it into each node.
 #pragma once
 
 #include <string>
-#include <string_view>
 
 namespace transporters {
 
-// Enters a module for the scope's lifetime. Names nest: "model" > "layers.0" gives "model.layers.0".
+// While it lives, current_module_path() is `path` ("model.layers.0.self_attn") on this thread.
 class ModuleScope {
  public:
-  explicit ModuleScope(std::string_view name);
+  // `path` must outlive the scope.
+  explicit ModuleScope(const std::string& path);
   ~ModuleScope();
   ModuleScope(const ModuleScope&) = delete;
   ModuleScope& operator=(const ModuleScope&) = delete;
 
  private:
-  size_t previous_length_;
+  const std::string* outer_;
 };
 
-// Dotted path of the running module; empty at the root.
-const std::string& current_module_path();
+// "" outside of every module.
+std::string current_module_path();
 
 }  // namespace transporters

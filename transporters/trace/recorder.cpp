@@ -119,7 +119,7 @@ void Recorder::run(const std::function<void()>& code) {
 }
 
 std::string Recorder::location() const {
-  const std::string& module = current_module_path();
+  const std::string module = current_module_path();
   return current_op_ + (module.empty() ? "" : " at " + module);
 }
 
@@ -131,7 +131,8 @@ at::Tensor Recorder::make_input(Value* value) {
   return functionalization::to_functional_tensor(make_fake(value, env_, on_concrete_read_));
 }
 
-void Recorder::bind(const at::Tensor& real, Value* value) {
+void Recorder::bind(const at::Tensor& real, Value* value, const std::string& module) {
+  if (!module.empty()) owner_.emplace(value, module);
   if (bound_.contains(real.unsafeGetTensorImpl())) return;  // tied: the first name owns it
   bound_.emplace(real.unsafeGetTensorImpl(), make_input(value));
   kept_alive_.push_back(real);
@@ -387,6 +388,11 @@ void Recorder::record(const c10::OperatorHandle& op, torch::jit::Stack& stack) {
   const std::string outer_op = std::exchange(current_op_, schema.name);
   Node* node = graph_.append(schema.name, to_arguments(schema, stack), {});
   node->module_path = current_module_path();
+  if (node->module_path.empty() && !owner_.empty()) {
+    node->for_each_input([&](Value* value) {
+      if (auto it = owner_.find(value); it != owner_.end()) node->module_path = it->second;
+    });
+  }
   graph_.add_outputs(node, infer_types(op, *node, stack));
   torch::jit::drop(stack, count);
 

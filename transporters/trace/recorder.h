@@ -32,8 +32,9 @@ class Recorder {
 
   // A functional fake for a graph input.
   at::Tensor make_input(Value* value);
-  // Makes a real tensor stand for a graph input from here on (parameters, buffers).
-  void bind(const at::Tensor& real, Value* value);
+  // Makes a real tensor stand for a graph input from here on (parameters, buffers). `module` is the path of the module
+  // that owns it: ops of modules that don't tell their path are placed by the parameters they read.
+  void bind(const at::Tensor& real, Value* value, const std::string& module = "");
 
   // The value that a tensor holds now, pending mutations through views included. Lifts unknown real tensors.
   Value* value_of(const at::Tensor& tensor);
@@ -89,6 +90,7 @@ class Recorder {
   std::unordered_map<c10::OperatorName, OpInfo> infos_;
   std::unordered_map<std::string, BoxedOp> patches_;
   std::unordered_map<std::string, int> patches_running_;
+  std::unordered_map<const Value*, std::string> owner_;  // of a parameter: its module's path
   std::string current_op_;
 };
 

@@ -279,7 +279,8 @@ Attempt run(const Job& job, const std::vector<int64_t>& hints, bool concrete) {
   for (const TraceState& state : job.state) {
     Value* value = graph.add_input((state.kind == InputKind::Parameter ? "p_" : "b_") + identifier(state.name),
                                    static_type(state.tensor));
-    recorder.bind(state.tensor, value);
+    const auto dot = state.name.rfind('.');
+    recorder.bind(state.tensor, value, dot == std::string::npos ? "" : state.name.substr(0, dot));
     program.inputs.push_back(
         {.kind = state.kind, .value = value, .target = state.name, .persistent = state.persistent});
   }
