@@ -19,8 +19,7 @@ AttentionSizes attention_sizes(const Node& node, ShapeEnv& env) {
   for (const auto* type : {&query, &key, &value}) check_rank_at_least(node, "query, key and value", *type, 2);
   check_same_dtype(node, query, key, "query", "key");
   check_same_dtype(node, query, value, "query", "value");
-  const std::string got =
-      ", got " + describe(query) + ", " + describe(key) + " and " + describe(value);
+  const std::string got = ", got " + describe(query) + ", " + describe(key) + " and " + describe(value);
   common_size(node, query.sizes.back(), key.sizes.back(), env, "expected query and key of one embedding size" + got);
   common_size(node, key.sizes[key.rank() - 2], value.sizes[value.rank() - 2], env,
               "expected as many keys as values" + got);
@@ -38,8 +37,8 @@ AttentionSizes attention_sizes(const Node& node, ShapeEnv& env) {
     Sizes scores = batch;
     scores.push_back(query.sizes[query.rank() - 2]);
     scores.push_back(key.sizes[key.rank() - 2]);
-    check(mask->rank() <= scores.size(), node, "expected attn_mask that broadcasts to " + describe(scores) + ", got " +
-                                                   describe(*mask));
+    check(mask->rank() <= scores.size(), node,
+          "expected attn_mask that broadcasts to " + describe(scores) + ", got " + describe(*mask));
     broadcast(scores, mask->sizes, env);
   }
   return {batch, query.sizes[query.rank() - 2], key.sizes[key.rank() - 2], value.sizes.back()};

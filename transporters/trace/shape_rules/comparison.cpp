@@ -5,8 +5,7 @@ namespace transporters::shape_rules {
 namespace {
 
 Types compare(const Node& node, ShapeEnv& env) {
-  return one(ScalarType::Bool,
-             broadcast(operand_sizes(argument(node, 0)), operand_sizes(argument(node, 1)), env));
+  return one(ScalarType::Bool, broadcast(operand_sizes(argument(node, 0)), operand_sizes(argument(node, 1)), env));
 }
 
 Types test(const Node& node, ShapeEnv& env) { return one(ScalarType::Bool, input(node, 0).sizes); }

@@ -160,7 +160,8 @@ Types meshgrid(const Node& node, ShapeEnv& env) {
 
 Types repeated(const Node& node, Sizes repeats, bool fill_front) {
   const auto& self = input(node, "self");
-  if (fill_front && repeats.size() < self.rank()) repeats.insert(repeats.begin(), self.rank() - repeats.size(), Expr(1));
+  if (fill_front && repeats.size() < self.rank())
+    repeats.insert(repeats.begin(), self.rank() - repeats.size(), Expr(1));
   check(repeats.size() >= self.rank(), node,
         "expected at least " + std::to_string(self.rank()) + " repeats, got " + describe(repeats));
   Sizes sizes = repeats;

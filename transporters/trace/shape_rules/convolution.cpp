@@ -22,13 +22,12 @@ Expr transposed_size(const Expr& size, const Expr& kernel, const Windows& window
 }
 
 // input [batch, in, ...] or [in, ...]; weight [out, in / groups, ...], transposed [in, out / groups, ...].
-Sizes convolved_sizes(const Node& node, const Windows& windows, bool transposed, const Expr& groups, size_t spatial_rank,
-                      ShapeEnv& env) {
+Sizes convolved_sizes(const Node& node, const Windows& windows, bool transposed, const Expr& groups,
+                      size_t spatial_rank, ShapeEnv& env) {
   const auto& x = input(node, 0);
   const auto& weight = input(node, "weight");
   const std::string got = ", got " + describe(x) + " and " + describe(weight);
-  check(weight.rank() == spatial_rank + 2, node,
-        "expected weight of rank " + std::to_string(spatial_rank + 2) + got);
+  check(weight.rank() == spatial_rank + 2, node, "expected weight of rank " + std::to_string(spatial_rank + 2) + got);
   check(x.rank() == spatial_rank + 1 || x.rank() == spatial_rank + 2, node,
         "expected input of rank " + std::to_string(spatial_rank + 1) + " or " + std::to_string(spatial_rank + 2) + got);
   check_same_dtype(node, x, weight, node.schema().arguments[0].name, "weight");
@@ -47,8 +46,9 @@ Sizes convolved_sizes(const Node& node, const Windows& windows, bool transposed,
   for (size_t i = 0; i < spatial_rank; ++i) {
     const Expr& size = x.sizes[i + (batched ? 2 : 1)];
     const Expr& kernel = weight.sizes[i + 2];
-    const Expr result = transposed ? transposed_size(size, kernel, windows, i)
-                                   : window_count(size, kernel, windows.stride[i], windows.padding[i], windows.dilation[i]);
+    const Expr result = transposed
+                            ? transposed_size(size, kernel, windows, i)
+                            : window_count(size, kernel, windows.stride[i], windows.padding[i], windows.dilation[i]);
     check_not_negative(node, env.simplify(result), env, "a kernel that fits the padded input" + got + ": a size");
     sizes.push_back(result);
   }
@@ -65,8 +65,10 @@ Types convolution(const Node& node, ShapeEnv& env) {
 
 template <size_t count, bool transposed>
 Types convolution_nd(const Node& node, ShapeEnv& env) {
-  Windows windows = {spatial(node, "stride", count, {1}), spatial(node, "padding", count, {0}),
-                     spatial(node, "dilation", count, {1}), {}};
+  Windows windows = {spatial(node, "stride", count, {1}),
+                     spatial(node, "padding", count, {0}),
+                     spatial(node, "dilation", count, {1}),
+                     {}};
   if (transposed) windows.output_padding = spatial(node, "output_padding", count, {0});
   return one(input(node, 0).dtype, convolved_sizes(node, windows, transposed, node.size("groups"), count, env));
 }
@@ -77,10 +79,9 @@ Types convolution_padded_by_name(const Node& node, ShapeEnv& env) {
   const size_t count = input(node, "weight").rank() - 2;
   const std::string padding = node.string("padding");
   check(padding == "same" || padding == "valid", node, "expected padding 'same' or 'valid', got '" + padding + "'");
-  const Windows windows = {spatial(node, "stride", count, {1}), Sizes(count, Expr(0)),
-                           spatial(node, "dilation", count, {1}), {}};
-  if (padding == "valid")
-    return one(x.dtype, convolved_sizes(node, windows, false, node.size("groups"), count, env));
+  const Windows windows = {
+      spatial(node, "stride", count, {1}), Sizes(count, Expr(0)), spatial(node, "dilation", count, {1}), {}};
+  if (padding == "valid") return one(x.dtype, convolved_sizes(node, windows, false, node.size("groups"), count, env));
   for (const auto& stride : windows.stride)
     check(stride.is(1), node, "padding 'same' needs stride 1, got " + describe(windows.stride));
   // Half a kernel of padding on both sides gives the same channels and keeps every size.

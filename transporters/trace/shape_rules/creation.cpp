@@ -95,8 +95,7 @@ int64_t count_below_diagonal(int64_t rows, int64_t columns, int64_t offset) {
 }
 
 Types tril_indices(const Node& node, ShapeEnv& env) {
-  const int64_t count =
-      count_below_diagonal(node.integer("row"), node.integer("col"), node.integer("offset"));
+  const int64_t count = count_below_diagonal(node.integer("row"), node.integer("col"), node.integer("offset"));
   return one(dtype_or(node, "dtype", ScalarType::Long), {2, count});
 }
 

@@ -83,9 +83,9 @@ Types unique_slices(const Node& node, ShapeEnv& env) {
 
 Types bincount(const Node& node, ShapeEnv& env) {
   const auto* weights = input_or_null(node, "weights");
-  const ScalarType dtype = !weights                                ? ScalarType::Long
+  const ScalarType dtype = !weights                              ? ScalarType::Long
                            : weights->dtype == ScalarType::Float ? ScalarType::Float
-                                                                   : ScalarType::Double;
+                                                                 : ScalarType::Double;
   const Expr least = node.size("minlength");
   const Expr length = env.add_unbacked(Range{env.bounds(least).min, Range::kInfinity}, node.op());
   return one(dtype, {length});

@@ -38,9 +38,7 @@ ScalarType binary_dtype(const Node& node) { return result_type({argument(node, 0
 
 Types binary(const Node& node, ShapeEnv& env) { return binary_as(binary_dtype(node), node, env); }
 
-Types binary_floating(const Node& node, ShapeEnv& env) {
-  return binary_as(to_floating(binary_dtype(node)), node, env);
-}
+Types binary_floating(const Node& node, ShapeEnv& env) { return binary_as(to_floating(binary_dtype(node)), node, env); }
 
 Types subtract(const Node& node, ShapeEnv& env) {
   const ScalarType dtype = binary_dtype(node);

@@ -31,8 +31,8 @@ Types embedding_bag(const Node& node, ShapeEnv& env) {
   const bool forward_only_sum = mode == kSum;
   const ValueType offset_to_bag = tensor(indices.dtype, {forward_only_sum ? Expr(0) : indices.sizes[0]});
   const ValueType bag_size = tensor(indices.dtype, {bags});
-  const ValueType max_indices = mode == kMax ? tensor(indices.dtype, {bags, weight.sizes[1]})
-                                             : tensor(indices.dtype, {bags});
+  const ValueType max_indices =
+      mode == kMax ? tensor(indices.dtype, {bags, weight.sizes[1]}) : tensor(indices.dtype, {bags});
   return {tensor(weight.dtype, {bags, weight.sizes[1]}), offset_to_bag, bag_size, max_indices};
 }
 

@@ -122,9 +122,7 @@ Types take_along_dim(const Node& node, ShapeEnv& env) {
 ScalarType index_dtype(const Node& node) { return flag(node, "out_int32") ? ScalarType::Int : ScalarType::Long; }
 
 // searchsorted(sorted_sequence, self), bucketize(self, boundaries): one index a searched value.
-Types searched(const Node& node, ShapeEnv& env) {
-  return one(index_dtype(node), operand_sizes(node.get("self")));
-}
+Types searched(const Node& node, ShapeEnv& env) { return one(index_dtype(node), operand_sizes(node.get("self"))); }
 
 constexpr ShapeRuleRow kRows[] = {
     {"aten::index.Tensor", index},

@@ -277,7 +277,8 @@ Types grouped_mm(const Node& node, ShapeEnv& env) {
   if (a.rank() == 3 && b.rank() == 3) {
     return one(dtype, {common_size(node, a.sizes[0], b.sizes[0], env, contraction_message(a, b)), rows, columns});
   }
-  common_size(node, a.rank() == 3 ? a.sizes[0] : b.sizes[0], ends->sizes.at(0), env, message + " and " + describe(*ends));
+  common_size(node, a.rank() == 3 ? a.sizes[0] : b.sizes[0], ends->sizes.at(0), env,
+              message + " and " + describe(*ends));
   return one(dtype, {rows, columns});
 }
 

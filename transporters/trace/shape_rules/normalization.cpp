@@ -7,7 +7,8 @@ namespace {
 // normalized_shape must be the last sizes of the input.
 void check_normalized(const Node& node, const TensorType& x, ShapeEnv& env) {
   const Sizes shape = node.sizes("normalized_shape");
-  const std::string message = "expected normalized_shape to be the last sizes of " + describe(x) + ", got " + describe(shape);
+  const std::string message =
+      "expected normalized_shape to be the last sizes of " + describe(x) + ", got " + describe(shape);
   check(!shape.empty() && shape.size() <= x.rank(), node, message);
   for (size_t i = 0; i < shape.size(); ++i) {
     common_size(node, x.sizes[x.rank() - shape.size() + i], shape[i], env, message);

@@ -16,7 +16,9 @@ Types padded(const Node& node, const TensorType& self, const Sizes& amounts, Sha
   return one(self.dtype, sizes);
 }
 
-Types constant_pad(const Node& node, ShapeEnv& env) { return padded(node, input(node, "self"), node.sizes("pad"), env); }
+Types constant_pad(const Node& node, ShapeEnv& env) {
+  return padded(node, input(node, "self"), node.sizes("pad"), env);
+}
 
 template <size_t count>
 Types pad_nd(const Node& node, ShapeEnv& env) {
@@ -28,16 +30,11 @@ Types pad_nd(const Node& node, ShapeEnv& env) {
 }
 
 constexpr ShapeRuleRow kRows[] = {
-    {"aten::constant_pad_nd", constant_pad},
-    {"aten::pad", constant_pad},
-    {"aten::_pad_enum", constant_pad},
-    {"aten::_pad_circular", constant_pad},
-    {"aten::reflection_pad1d", pad_nd<1>},
-    {"aten::reflection_pad2d", pad_nd<2>},
-    {"aten::reflection_pad3d", pad_nd<3>},
-    {"aten::replication_pad1d", pad_nd<1>},
-    {"aten::replication_pad2d", pad_nd<2>},
-    {"aten::replication_pad3d", pad_nd<3>},
+    {"aten::constant_pad_nd", constant_pad}, {"aten::pad", constant_pad},
+    {"aten::_pad_enum", constant_pad},       {"aten::_pad_circular", constant_pad},
+    {"aten::reflection_pad1d", pad_nd<1>},   {"aten::reflection_pad2d", pad_nd<2>},
+    {"aten::reflection_pad3d", pad_nd<3>},   {"aten::replication_pad1d", pad_nd<1>},
+    {"aten::replication_pad2d", pad_nd<2>},  {"aten::replication_pad3d", pad_nd<3>},
 };
 
 }  // namespace

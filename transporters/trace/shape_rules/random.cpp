@@ -33,8 +33,7 @@ Types normal_of_tensors(const Node& node, ShapeEnv& env) {
   const Argument& mean = node.get("mean");
   const Argument& std = node.get("std");
   const auto* first = as_tensor(mean);
-  return one(first ? first->dtype : input(node, "std").dtype,
-             broadcast(operand_sizes(mean), operand_sizes(std), env));
+  return one(first ? first->dtype : input(node, "std").dtype, broadcast(operand_sizes(mean), operand_sizes(std), env));
 }
 
 Types binomial(const Node& node, ShapeEnv& env) {

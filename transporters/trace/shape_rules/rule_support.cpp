@@ -15,23 +15,40 @@ void check(bool condition, const Node& node, const std::string& message) {
 
 std::string dtype_name(ScalarType dtype) {
   switch (dtype) {
-    case ScalarType::Byte: return "u8";
-    case ScalarType::Char: return "i8";
-    case ScalarType::Short: return "i16";
-    case ScalarType::Int: return "i32";
-    case ScalarType::Long: return "i64";
-    case ScalarType::UInt16: return "u16";
-    case ScalarType::UInt32: return "u32";
-    case ScalarType::UInt64: return "u64";
-    case ScalarType::Half: return "f16";
-    case ScalarType::BFloat16: return "bf16";
-    case ScalarType::Float: return "f32";
-    case ScalarType::Double: return "f64";
-    case ScalarType::ComplexHalf: return "c32";
-    case ScalarType::ComplexFloat: return "c64";
-    case ScalarType::ComplexDouble: return "c128";
-    case ScalarType::Bool: return "bool";
-    default: return c10::toString(dtype);
+    case ScalarType::Byte:
+      return "u8";
+    case ScalarType::Char:
+      return "i8";
+    case ScalarType::Short:
+      return "i16";
+    case ScalarType::Int:
+      return "i32";
+    case ScalarType::Long:
+      return "i64";
+    case ScalarType::UInt16:
+      return "u16";
+    case ScalarType::UInt32:
+      return "u32";
+    case ScalarType::UInt64:
+      return "u64";
+    case ScalarType::Half:
+      return "f16";
+    case ScalarType::BFloat16:
+      return "bf16";
+    case ScalarType::Float:
+      return "f32";
+    case ScalarType::Double:
+      return "f64";
+    case ScalarType::ComplexHalf:
+      return "c32";
+    case ScalarType::ComplexFloat:
+      return "c64";
+    case ScalarType::ComplexDouble:
+      return "c128";
+    case ScalarType::Bool:
+      return "bool";
+    default:
+      return c10::toString(dtype);
   }
 }
 
@@ -74,9 +91,12 @@ namespace {
 
 ScalarType expr_dtype(const Expr& expr) {
   switch (expr.type()) {
-    case symbolic::Type::Integer: return ScalarType::Long;
-    case symbolic::Type::Real: return ScalarType::Double;
-    case symbolic::Type::Boolean: return ScalarType::Bool;
+    case symbolic::Type::Integer:
+      return ScalarType::Long;
+    case symbolic::Type::Real:
+      return ScalarType::Double;
+    case symbolic::Type::Boolean:
+      return ScalarType::Bool;
   }
   throw InternalError("an expression of unknown type");
 }
@@ -109,9 +129,7 @@ Expr number(const Node& node, std::string_view name) {
   fail(node, "expected a number for " + std::string(name));
 }
 
-bool has(const Node& node, std::string_view name) {
-  return node.schema().find(name) && !node.is_none(name);
-}
+bool has(const Node& node, std::string_view name) { return node.schema().find(name) && !node.is_none(name); }
 
 bool flag(const Node& node, std::string_view name, bool otherwise) {
   return has(node, name) ? node.boolean(name) : otherwise;
@@ -197,8 +215,8 @@ Sizes spatial(const Node& node, std::string_view name, size_t count, const Sizes
   if (values.empty()) values = otherwise;
   if (values.size() == 1) values.resize(count, values[0]);
   if (values.size() != count) {
-    fail(node, "expected 1 or " + std::to_string(count) + " numbers for " + std::string(name) + ", got " +
-                   describe(values));
+    fail(node,
+         "expected 1 or " + std::to_string(count) + " numbers for " + std::string(name) + ", got " + describe(values));
   }
   return values;
 }

@@ -30,7 +30,7 @@ Types along_dim(const Node& node, ShapeEnv& env) {
   dim(node, "dim", self.rank());
   check(index.dtype == ScalarType::Long || index.dtype == ScalarType::Int, node,
         "expected indices of int64 or int32, got " + describe(index));
-  const auto* source = node.schema().find("src") ? &input(node, "src")
+  const auto* source = node.schema().find("src")      ? &input(node, "src")
                        : node.schema().find("source") ? &input(node, "source")
                                                       : nullptr;
   if (source) {

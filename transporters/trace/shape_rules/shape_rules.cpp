@@ -79,8 +79,8 @@ ShapeRule find_shape_rule(std::string_view op) {
 std::vector<ValueType> infer_types(const Node& node, ShapeEnv& env) {
   const ShapeRule rule = find_shape_rule(node.op());
   if (!rule) {
-    shape_rules::fail(node, "there is no shape rule for this op" +
-                                did_you_mean(without_overload(node.op()), ops_with_shape_rules()));
+    shape_rules::fail(
+        node, "there is no shape rule for this op" + did_you_mean(without_overload(node.op()), ops_with_shape_rules()));
   }
   std::vector<ValueType> types;
   try {

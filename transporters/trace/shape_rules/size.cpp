@@ -32,9 +32,7 @@ Types stride_list(const Node& node, ShapeEnv& env) {
 
 Types element_count(const Node& node, ShapeEnv& env) { return number_of(numel(input(node, "self").sizes)); }
 
-Types rank_of(const Node& node, ShapeEnv& env) {
-  return number_of(static_cast<int64_t>(input(node, "self").rank()));
-}
+Types rank_of(const Node& node, ShapeEnv& env) { return number_of(static_cast<int64_t>(input(node, "self").rank())); }
 
 Types is_floating_point(const Node& node, ShapeEnv& env) {
   return number_of(Expr::boolean(c10::isFloatingType(input(node, "self").dtype)));

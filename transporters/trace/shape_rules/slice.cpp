@@ -1,4 +1,5 @@
-// Parts of a dim: slice, narrow, select. Bounds follow Python: negative ones count from the end, overlong ones stop there.
+// Parts of a dim: slice, narrow, select. Bounds follow Python: negative ones count from the end, overlong ones stop
+// there.
 #include <limits>
 
 #include "transporters/trace/shape_rules/rule_support.h"
@@ -80,8 +81,8 @@ Types select(const Node& node, ShapeEnv& env) {
   const auto d = static_cast<std::ptrdiff_t>(dim(node, "dim", self.rank()));
   const Expr size = self.sizes[static_cast<size_t>(d)];
   const Expr index = node.size("index");
-  const bool outside = env.decide(greater_equal(index, size)).value_or(false) ||
-                       env.decide(less(index, -size)).value_or(false);
+  const bool outside =
+      env.decide(greater_equal(index, size)).value_or(false) || env.decide(less(index, -size)).value_or(false);
   check(!outside, node,
         "expected an index within dim " + std::to_string(d) + " of " + describe(self) + ", got " + index.str());
   Sizes sizes = self.sizes, strides = strides_of(self);
@@ -91,12 +92,8 @@ Types select(const Node& node, ShapeEnv& env) {
 }
 
 constexpr ShapeRuleRow kRows[] = {
-    {"aten::slice.Tensor", slice},
-    {"aten::slice_copy", slice},
-    {"aten::narrow", narrow},
-    {"aten::narrow_copy", narrow},
-    {"aten::select.int", select},
-    {"aten::select_copy", select},
+    {"aten::slice.Tensor", slice}, {"aten::slice_copy", slice},  {"aten::narrow", narrow},
+    {"aten::narrow_copy", narrow}, {"aten::select.int", select}, {"aten::select_copy", select},
 };
 
 }  // namespace

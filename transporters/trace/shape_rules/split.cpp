@@ -24,7 +24,8 @@ Types parts(const Node& node, const TensorType& self, size_t d, const Sizes& len
 
 int64_t count_of(const Node& node, const Expr& size, ShapeEnv& env, const std::string& what) {
   if (const auto constant = env.simplify(size).as_integer()) return *constant;
-  if (!env.hint(size)) fail(node, "expected a constant for " + what + ", got " + size.str() + ", which the data decides");
+  if (!env.hint(size))
+    fail(node, "expected a constant for " + what + ", got " + size.str() + ", which the data decides");
   return env.specialize(size);
 }
 
@@ -58,9 +59,9 @@ Types split_with_sizes(const Node& node, ShapeEnv& env) {
     check_not_negative(node, length, env, "a length");
     total = total + length;
   }
-  common_size(node, self.sizes[d], total, env,
-              "expected lengths that sum to dim " + std::to_string(d) + " of " + describe(self) + ", got " +
-                  describe(lengths));
+  common_size(
+      node, self.sizes[d], total, env,
+      "expected lengths that sum to dim " + std::to_string(d) + " of " + describe(self) + ", got " + describe(lengths));
   return parts(node, self, d, lengths);
 }
 
@@ -131,8 +132,9 @@ Types tensor_split_sections(const Node& node, ShapeEnv& env) {
 Types split_fixed(const Node& node, size_t d, ShapeEnv& env) {
   const auto& self = input(node, "self");
   if (node.schema().find("indices")) return tensor_split_at(node, self, d, node.sizes("indices"), env);
-  const Expr length = exact_quotient(node, {self.sizes[d]}, {node.size("sections")}, env,
-                                     "expected sections that divide dim " + std::to_string(d) + " of " + describe(self));
+  const Expr length =
+      exact_quotient(node, {self.sizes[d]}, {node.size("sections")}, env,
+                     "expected sections that divide dim " + std::to_string(d) + " of " + describe(self));
   return parts(node, self, d, Sizes(static_cast<size_t>(node.integer("sections")), length));
 }
 

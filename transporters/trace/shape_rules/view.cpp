@@ -29,7 +29,8 @@ Sizes infer_sizes(const Node& node, const TensorType& self, Sizes sizes, ShapeEn
       known.push_back(sizes[i]);
     }
   }
-  const std::string message = "expected sizes for as many elements as " + describe(self) + " has, got " + describe(sizes);
+  const std::string message =
+      "expected sizes for as many elements as " + describe(self) + " has, got " + describe(sizes);
   if (inferred < sizes.size()) {
     sizes[inferred] = exact_quotient(node, self.sizes, known, env, message);
   } else {
@@ -114,8 +115,8 @@ Types flatten(const Node& node, ShapeEnv& env) {
   const auto& self = input(node, 0);
   if (self.rank() == 0) return reshape_to(node, {1}, env);
   const size_t first = dim(node, "start_dim", self.rank()), last = dim(node, "end_dim", self.rank());
-  check(first <= last, node, "expected start_dim before end_dim, got " + std::to_string(first) + " and " +
-                                 std::to_string(last));
+  check(first <= last, node,
+        "expected start_dim before end_dim, got " + std::to_string(first) + " and " + std::to_string(last));
   if (first == last) return {self};
   const auto at = [&](size_t i) { return self.sizes.begin() + static_cast<std::ptrdiff_t>(i); };
   Sizes sizes(self.sizes.begin(), at(first));
@@ -144,8 +145,8 @@ Types view_dtype(const Node& node, ShapeEnv& env) {
   Sizes sizes = self.sizes, strides = strides_of(self);
   if (old_bytes == new_bytes) return viewed(node, dtype, sizes, strides);
   check_rank_at_least(node, "self", self, 1);
-  const std::string message = "expected a last dim whose bytes make whole elements of " + dtype_name(dtype) + ", got " +
-                              describe(self);
+  const std::string message =
+      "expected a last dim whose bytes make whole elements of " + dtype_name(dtype) + ", got " + describe(self);
   if (new_bytes < old_bytes) {
     const int64_t ratio = old_bytes / new_bytes;
     sizes.back() = sizes.back() * ratio;
@@ -231,7 +232,8 @@ Types movedim(const Node& node, ShapeEnv& env) {
   std::vector<bool> moved(self.rank(), false);
   if (self.rank() == 0) return {self};
   for (size_t i = 0; i < source.size(); ++i) {
-    check(!moved[source[i]] && order[destination[i]] == kFree, node, "expected each dim once in source and destination");
+    check(!moved[source[i]] && order[destination[i]] == kFree, node,
+          "expected each dim once in source and destination");
     order[destination[i]] = source[i];
     moved[source[i]] = true;
   }
@@ -269,12 +271,17 @@ Types expanded(const Node& node, const Sizes& requested, ShapeEnv& env) {
       continue;
     }
     switch (match_dims(size, sizes[i], env)) {
-      case DimMatch::Equal: sizes[i] = sizes[i].is_constant() ? sizes[i] : size; break;
-      case DimMatch::FirstIsOne: strides[i] = 0; break;
+      case DimMatch::Equal:
+        sizes[i] = sizes[i].is_constant() ? sizes[i] : size;
+        break;
+      case DimMatch::FirstIsOne:
+        strides[i] = 0;
+        break;
       case DimMatch::SecondIsOne:
         if (!env.specialize_to_sample(size)) fail(node, message);
         break;
-      case DimMatch::Mismatch: fail(node, message);
+      case DimMatch::Mismatch:
+        fail(node, message);
     }
   }
   return viewed(node, self.dtype, sizes, strides);
