@@ -1,0 +1,47 @@
+# The two commands: `make run` exports a real model and compares it with PyTorch; `make test` runs all tests.
+.DEFAULT_GOAL := help
+.PHONY: help setup configure build test run bench format tidy install clean
+
+# Programs of the virtual environment (cmake, ninja, python) come first.
+export PATH := $(CURDIR)/.venv/bin:$(PATH)
+PRESET ?= release
+BUILD := $(if $(filter release,$(PRESET)),build,build-$(PRESET))
+PREFIX ?= $(CURDIR)/out/install
+SOURCES = $(shell git ls-files '*.cpp' '*.h')
+
+help:  ## list the targets
+	@sed -n 's/^\([a-z]*\):.*##/\1 —/p' $(firstword $(MAKEFILE_LIST)) | column -t -s —
+	@echo 'Variables: PRESET=release|debug|asan, QUICK=1 (tests without the slow ones), PREFIX=DIR (install)'
+
+.venv/setup.stamp: $(wildcard requirements/*.txt) scripts/debian-packages.txt scripts/setup.sh
+	scripts/setup.sh
+
+setup: .venv/setup.stamp  ## install Debian packages and pinned wheels; instant when nothing changed
+
+configure: setup
+	cmake --preset $(PRESET)
+
+build: configure  ## build the library, the command line, examples and tests
+	cmake --build $(BUILD)
+
+test: build  ## build, then run the C++ tests and the Python tests
+	ctest --test-dir $(BUILD) --output-on-failure
+	TRANSPORTERS_BUILD='$(CURDIR)/$(BUILD)' python -m pytest tests $(if $(QUICK),-m 'not slow')
+
+run: build  ## export a real sentence-embedding model to ONNX, run it, compare with eager PyTorch
+	TRANSPORTERS_BUILD='$(CURDIR)/$(BUILD)' python scripts/run_minilm.py
+
+install: build  ## install headers, library, command line and CMake package into PREFIX
+	cmake --install $(BUILD) --prefix '$(PREFIX)'
+
+bench: build  ## compare export and run times with transformers' own exporters
+	TRANSPORTERS_BUILD='$(CURDIR)/$(BUILD)' python benchmarks/run.py
+
+format:  ## format the C++ sources (clang-format)
+	clang-format -i $(SOURCES)
+
+tidy: configure  ## check the C++ sources (clang-tidy)
+	clang-tidy -p $(BUILD) --quiet $(filter %.cpp,$(SOURCES))
+
+clean:  ## remove builds and outputs, keep .venv
+	rm -rf build build-debug build-asan out

@@ -1,0 +1,79 @@
+"""Fixtures of the Python tests: where the build is, the command line, and tiny checkpoints with random weights."""
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+os.environ.setdefault("HF_HUB_OFFLINE", "1")
+os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+
+ROOT = Path(__file__).resolve().parents[2]
+
+TINY = dict(
+    vocab_size=99,
+    hidden_size=32,
+    intermediate_size=48,
+    num_hidden_layers=2,
+    num_attention_heads=4,
+    max_position_embeddings=64,
+)
+# model_type: (config fields besides TINY, class of the head).
+TINY_MODELS = {
+    "bert": (dict(), "BertModel"),
+    "llama": (dict(num_key_value_heads=2), "LlamaForCausalLM"),
+    "qwen3": (dict(num_key_value_heads=2, head_dim=8, tie_word_embeddings=True), "Qwen3ForCausalLM"),
+}
+
+
+@pytest.fixture(scope="session")
+def build_dir() -> Path:
+    """The CMake build folder: TRANSPORTERS_BUILD, or `build`."""
+    folder = Path(os.environ.get("TRANSPORTERS_BUILD", ROOT / "build"))
+    assert (folder / "CMakeCache.txt").exists(), f"no build in {folder}: run 'make build'"
+    return folder
+
+
+@pytest.fixture(scope="session")
+def cli(build_dir):
+    """Runs the command line: cli("export", folder, "--to", "onnx") returns the completed process.
+
+    Fails the test when the exit code is not `code`."""
+
+    def run(*arguments, code=0, env=None):
+        result = subprocess.run(
+            [build_dir / "transporters", *map(str, arguments)],
+            capture_output=True,
+            text=True,
+            env={**os.environ, **(env or {})},
+        )
+        assert result.returncode == code, f"exit code {result.returncode}\n{result.stdout}\n{result.stderr}"
+        return result
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def tiny_checkpoint(tmp_path_factory):
+    """Makes a checkpoint folder with seeded random weights: tiny_checkpoint("llama", dtype="bfloat16", rope_theta=5e5).
+
+    `model_class` picks another head, `max_shard_size` splits the weights."""
+    made = {}
+
+    def make(model_type, model_class=None, dtype="float32", max_shard_size=None, **config_fields) -> Path:
+        import torch
+        import transformers
+
+        key = repr((model_type, model_class, dtype, max_shard_size, sorted(config_fields.items())))
+        if key not in made:
+            extra, default_class = TINY_MODELS[model_type]
+            config = transformers.AutoConfig.for_model(model_type, **{**TINY, **extra, **config_fields})
+            torch.manual_seed(0)
+            model = getattr(transformers, model_class or default_class)(config).eval().to(getattr(torch, dtype))
+            folder = tmp_path_factory.mktemp(model_type)
+            model.save_pretrained(folder, **({"max_shard_size": max_shard_size} if max_shard_size else {}))
+            made[key] = folder
+        return made[key]
+
+    return make
