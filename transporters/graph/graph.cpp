@@ -79,7 +79,7 @@ void Graph::shift_uses(Node* node, size_t first, int by) {
 Value* Graph::add_input(std::string_view name, ValueType type) {
   auto value = std::make_unique<Value>();
   value->name_ = unique_name(name);
-  value->type_ = std::move(type);
+  value->set_type(std::move(type));
   value->index_ = inputs_.size();
   value->graph_ = this;
   names_[value->name_] = value.get();
@@ -141,7 +141,7 @@ void Graph::add_outputs(Node* node, std::vector<ValueType> types, std::string_vi
   for (size_t i = 0; i < types.size(); ++i) {
     auto value = std::make_unique<Value>();
     value->name_ = unique_name(several ? base + "_" + std::to_string(i) : base);
-    value->type_ = std::move(types[i]);
+    value->set_type(std::move(types[i]));
     value->producer_ = node;
     value->index_ = i;
     value->graph_ = this;

@@ -62,8 +62,16 @@ class Program {
   std::string architecture;
 
   Program clone() const;
+  // The spec of that target or value; null when there is none.
   const InputSpec* find_input(std::string_view target) const;
   const InputSpec* find_input(const Value* value) const;
+
+  // Graph::replace_all_uses, and the outputs of the signature follow.
+  void replace_all_uses(Value* from, Value* to);
+  // Takes the values of `outputs` from graph->outputs() again, after uses were replaced in the graph alone.
+  void update_outputs();
+  // Removes an unused graph input with its spec and its state.
+  void erase_input(Value* input);
 
   // Text that reads back with parse_program: inputs with their role, nodes, outputs, ranges. Weights are named, their
   // bytes are not part of it.

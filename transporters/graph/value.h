@@ -26,6 +26,8 @@ struct TensorType {
   std::vector<Expr> strides;  // in elements; empty means contiguous
 
   size_t rank() const { return sizes.size(); }
+  // No strides, or those of a row-major tensor; the stride of a dimension of size 1 does not matter.
+  bool is_contiguous() const;
   bool operator==(const TensorType&) const = default;
 };
 
@@ -62,7 +64,8 @@ class Value {
   ScalarType dtype() const { return tensor().dtype; }
   const std::vector<Expr>& sizes() const { return tensor().sizes; }
   size_t rank() const { return tensor().rank(); }
-  void set_type(ValueType type) { type_ = std::move(type); }
+  // Strides that are contiguous anyway are dropped, so that one type has one form.
+  void set_type(ValueType type);
 
  private:
   friend class Graph;

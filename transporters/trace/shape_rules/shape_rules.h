@@ -6,6 +6,7 @@
 #pragma once
 
 #include <map>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -25,10 +26,21 @@ struct ShapeRuleRow {
   ShapeRule rule;
 };
 
+// A family's rows; `name` is the stem of its file.
+struct ShapeRuleTable {
+  std::string_view name;
+  std::span<const ShapeRuleRow> rows;
+};
+
 // The rule for an op, or null. An exact name wins over a row for all overloads.
 ShapeRule find_shape_rule(std::string_view op);
+// The output types of a node by its rule, sizes simplified. Throws Error naming op and module when the op has no rule
+// or the arguments do not fit it, GuardError when a size can't be decided.
+std::vector<ValueType> infer_types(const Node& node, ShapeEnv& env);
 // Ops with a rule, sorted.
 std::vector<std::string> ops_with_shape_rules();
+// The tables of all families.
+std::span<const ShapeRuleTable> shape_rule_tables();
 
 // ── Shared by the families ──
 
