@@ -84,9 +84,16 @@ bool subtract(Polynomial& from, int64_t coefficient, const Exponents& exponents,
   return true;
 }
 
+bool is_part_of(const Polynomial& part, const Polynomial& whole) {
+  return std::ranges::all_of(part, [&](const auto& term) {
+    auto it = whole.find(term.first);
+    return it != whole.end() && it->second == term.second;
+  });
+}
+
 }  // namespace
 
-std::optional<Division> divide(const Expr& a, const Expr& b) {
+std::optional<Division> split_off_multiple(const Expr& a, const Expr& b) {
   LinearForm left = linear_form(a);
   LinearForm right = linear_form(b);
   if (b.is(0) || left.terms.size() > kMaxTerms || right.terms.size() > kMaxTerms) return std::nullopt;
@@ -113,6 +120,7 @@ std::optional<Division> divide(const Expr& a, const Expr& b) {
     quotient[exponents] = ratio;
     if (!subtract(rest, ratio, exponents, divisor)) return std::nullopt;
   }
+  if (quotient.empty() || !is_part_of(remainder, ring.to_polynomial(left))) return std::nullopt;
   return Division{ring.to_expr(quotient), ring.to_expr(remainder)};
 }
 

@@ -12,8 +12,9 @@ struct Division {
   Expr remainder;
 };
 
-// a == quotient * b + remainder with integer coefficients, by multivariate division in lexicographic order; for every
-// value, so FloorDiv(a, b) == quotient + FloorDiv(remainder, b). nullopt when b is 0 or the division grows too large.
-std::optional<Division> divide(const Expr& a, const Expr& b);
+// The terms of a that b divides, split off: a == quotient * b + remainder for every value, and the remainder is some of
+// a's terms (none when b divides a), so FloorDiv(a, b) == quotient + FloorDiv(remainder, b). By multivariate division
+// in lexicographic order; nullopt when nothing can be split off or the division grows too large.
+std::optional<Division> split_off_multiple(const Expr& a, const Expr& b);
 
 }  // namespace transporters::symbolic

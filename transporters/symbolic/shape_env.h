@@ -10,20 +10,24 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "transporters/symbolic/expr.h"
 
 namespace transporters::symbolic {
 
-// Closed interval of integers; kInfinity as `max` means unbounded.
+// Closed interval of integers; kInfinity as `max`, kMinusInfinity as `min` mean unbounded.
 struct Range {
   static constexpr int64_t kInfinity = std::numeric_limits<int64_t>::max();
+  static constexpr int64_t kMinusInfinity = std::numeric_limits<int64_t>::min();
   int64_t min = 0;
   int64_t max = kInfinity;
 
   bool contains(int64_t value) const { return min <= value && value <= max; }
   bool operator==(const Range&) const = default;
+  // "[2, 64]", "[2, unbounded]".
+  std::string str() const;
 };
 
 struct SymbolInfo {
@@ -44,6 +48,7 @@ struct SymbolInfo {
 struct RuntimeAssert {
   Expr condition;
   std::string where;
+  std::string message = {};  // what expect() was given
 };
 struct Specialization {
   std::string symbol;
@@ -53,6 +58,11 @@ struct Specialization {
 struct Equality {
   std::string symbol;  // replaced ...
   Expr by;             // ... by this everywhere
+  std::string where;
+};
+struct Narrowing {
+  std::string symbol;
+  Range range;  // afterwards
   std::string where;
 };
 
@@ -90,25 +100,78 @@ class ShapeEnv {
   std::optional<bool> decide_size_oblivious(const Expr& condition) const;
 
   // Answers a question that code branches on: decide, decide_size_oblivious, then the hint, and what the hint's answer
-  // needs is recorded (an equality, a narrowed range, a runtime assert; a specialisation last). Throws GuardError when
-  // the condition is data-dependent or contradicts an explicit Dim.
-  bool guard(const Expr& condition);
-  // States that a condition holds (torch._check): recorded, never branched on. Throws GuardError if it is surely false.
-  void expect(const Expr& condition, std::string_view message = "");
-  // Needs a number: constants answer at once, anything else specialises its symbols to their hints (recorded), and
-  // throws GuardError for explicit Dims and unbacked symbols.
-  int64_t specialize(const Expr& expr);
-  // As specialize, for the user's sample size of 1 on an axis that broadcasting requires to be 1.
-  bool specialize_to_sample(const Expr& expr);
+  // needs is recorded:
+  //   an equality that holds   one symbol is replaced by what it equals (an equality record, or a specialisation when
+  //                            that is a number); by a runtime assert when it can't be solved for a symbol
+  //   an equality that fails   a runtime assert of !=, except where the question is whether a size is 0 or 1: there
+  //                            the answer for other sizes serves
+  //   symbol <= c, symbol >= c the symbol's range is narrowed
+  //   anything else            a runtime assert
+  // An explicit Dim loses no value of its range: what would narrow, fix or tie it throws GuardError, or becomes a
+  // runtime assert with prefer_deferred_runtime_asserts_over_guards. Nothing is ever fixed to 0 or 1 here. Throws
+  // GuardError too when the condition is data-dependent. `call_site` ("TensorShape.cpp:123") is added to the place.
+  bool guard(const Expr& condition, std::string_view call_site = "");
+  // States that a condition holds (torch._check): recorded, never branched on. It may narrow ranges and tie symbols
+  // that are no explicit Dims. Throws GuardError if it is surely false.
+  void expect(const Expr& condition, std::string_view message = "", std::string_view call_site = "");
+  // Needs a number: constants answer at once, anything else specialises its symbols to the sizes of the user's sample
+  // (to their hints where there is no sample), recorded, and throws GuardError for explicit Dims and unbacked symbols.
+  int64_t specialize(const Expr& expr, std::string_view call_site = "");
+  // As specialize, for the user's sample size of 1 on an axis that broadcasting requires to be 1. False, and nothing is
+  // recorded, when the sample is not 1 there.
+  bool specialize_to_sample(const Expr& expr, std::string_view call_site = "");
 
   const std::vector<RuntimeAssert>& runtime_asserts() const { return asserts_; }
   const std::vector<Specialization>& specializations() const { return specializations_; }
   const std::vector<Equality>& equalities() const { return equalities_; }
+  // Ranges that guards and expectations narrowed, in order.
+  const std::vector<Narrowing>& narrowings() const { return narrowings_; }
 
   // Called for the place named in records and errors: "aten::view at model.layers.0 (TensorShape.cpp:123)".
   void set_location(std::function<std::string()> location) { location_ = std::move(location); }
 
  private:
+  friend class Reasoner;
+
+  // A condition that holds, in the forms that reasoning looks things up by.
+  struct Facts {
+    std::vector<Expr> conditions;
+    std::unordered_map<Expr, bool> truth;           // conditions and their negations
+    std::vector<std::pair<Expr, int64_t>> at_least;  // sum without constant >= number
+    std::unordered_map<Expr, Expr> values;          // what is no symbol but has one value: Mod(s, 4) is 0
+  };
+  // Results that hold until the next record.
+  struct Cache {
+    std::unordered_map<Expr, Expr> simplified;
+    std::unordered_map<Expr, Range> bounds;
+  };
+
+  // guard.cpp
+  bool guard_condition(const Expr& condition, const std::string& where);
+  bool guard_junction(const Expr& condition, const std::string& where);
+  bool guard_equal(const Expr& condition, const std::string& where);
+  bool guard_less_equal(const Expr& condition, const std::string& where);
+  void expect_condition(const Expr& condition, const std::string& message, const std::string& where);
+  void specialize_symbols(const Expr& expr, const std::string& where);  // specialize.cpp
+
+  // unify.cpp
+  enum class Outcome : uint8_t { Done, Unsolvable, LosesDim };
+  Outcome try_unify(const Expr& condition, const std::string& where, std::string& dim);
+  Outcome try_replace(const std::string& symbol, const Expr& by, const std::string& where, std::string& dim);
+  Outcome try_narrow(const Expr& condition, const std::string& where, std::string& dim);
+  Outcome try_fit(const Expr& expr, const Range& range, const std::string& where, std::string& dim);
+
+  // records.cpp
+  std::string place(std::string_view call_site) const;
+  void add_assert(const Expr& condition, const std::string& where);
+  void add_fact(const Expr& condition);
+  void index_fact(const Expr& condition);
+  void replace(const std::string& symbol, const Expr& by);
+  void set_range(const std::string& symbol, const Range& range, const std::string& where);
+  void specialize_symbol(const std::string& symbol, int64_t value, const std::string& where);
+  void forget_results();
+  std::string describe(const std::string& symbol) const;
+
   Options options_;
   std::map<std::string, SymbolInfo, std::less<>> infos_;
   std::vector<std::string> order_;
@@ -116,8 +179,12 @@ class ShapeEnv {
   std::vector<RuntimeAssert> asserts_;
   std::vector<Specialization> specializations_;
   std::vector<Equality> equalities_;
+  std::vector<Narrowing> narrowings_;
+  Facts facts_;
+  mutable Cache cache_;
+  mutable Cache oblivious_cache_;
   std::function<std::string()> location_;
-  int next_unbacked_ = 0;
+  std::unordered_map<std::string, int> next_unbacked_;
 };
 
 }  // namespace transporters::symbolic

@@ -71,7 +71,7 @@ Expr divide_by_symbolic(const Expr& a, const Expr& b) {
   if (!common.is_one()) return floor_div(divide_exactly(a, common), divide_exactly(b, common));
   LinearForm divisor = linear_form(b);
   if (divisor.terms[0].coefficient < 0) return floor_div(-a, -b);
-  if (auto division = divide(a, b); division && !division->quotient.is(0)) {
+  if (auto division = split_off_multiple(a, b)) {
     return division->quotient + floor_div(division->remainder, b);
   }
   return raw(a, b);

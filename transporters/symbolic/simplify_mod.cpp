@@ -65,7 +65,7 @@ Expr mod_symbolic(const Expr& a, const Expr& b) {
   CommonFactor common = common_factor(common_factor(a), common_factor(b));
   if (!common.is_one()) return to_expr(common) * mod(divide_exactly(a, common), divide_exactly(b, common));
   if (linear_form(b).terms[0].coefficient < 0) return -mod(-a, -b);
-  if (auto division = divide(a, b); division && !division->quotient.is(0)) return mod(division->remainder, b);
+  if (auto division = split_off_multiple(a, b)) return mod(division->remainder, b);
   return raw(a, b);
 }
 

@@ -1,0 +1,57 @@
+// Turning symbols into numbers: the last resort, always recorded.
+#include "transporters/error.h"
+#include "transporters/symbolic/shape_env.h"
+
+namespace transporters::symbolic {
+
+namespace {
+
+std::string at(const std::string& where) { return where.empty() ? "" : ", at " + where; }
+
+}  // namespace
+
+int64_t ShapeEnv::specialize(const Expr& expr, std::string_view call_site) {
+  if (expr.type() != Type::Integer) throw InternalError("only integers are specialised: " + expr.str());
+  Expr current = simplify(expr);
+  if (!current.as_integer()) {
+    specialize_symbols(current, place(call_site));
+    current = simplify(current);
+  }
+  if (auto value = current.as_integer()) return *value;
+  throw GuardError("`" + expr.str() + "` has no value at the example sizes" + at(place(call_site)));
+}
+
+bool ShapeEnv::specialize_to_sample(const Expr& expr, std::string_view call_site) {
+  Expr current = simplify(expr);
+  if (auto value = current.as_integer()) return *value == 1;
+  auto at_sample = current.evaluate([this](std::string_view name) -> std::optional<int64_t> {
+    const SymbolInfo* known = try_info(name);
+    if (!known) return std::nullopt;
+    return known->sample ? known->sample : known->hint;
+  });
+  if (at_sample != Number(int64_t{1})) return false;
+  specialize_symbols(current, place(call_site));
+  return true;
+}
+
+void ShapeEnv::specialize_symbols(const Expr& expr, const std::string& where) {
+  for (const std::string& symbol : expr.symbols()) {
+    const SymbolInfo& known = info(symbol);
+    if (known.explicit_dim) {
+      throw GuardError(describe(symbol) + " must be one number: the code needs `" + expr.str() +
+                       "` as a plain integer" + at(where) +
+                       ". Leave the axis static or keep the code from turning the size into an integer");
+    }
+    if (!known.hint) {
+      throw GuardError("data-dependent: the code needs `" + expr.str() + "` as a plain integer" + at(where) + ", but " +
+                       describe(symbol) + " is computed by the model and has no example value");
+    }
+  }
+  for (const std::string& symbol : expr.symbols()) {
+    const SymbolInfo& known = info(symbol);
+    bool usable = known.sample && known.range.contains(*known.sample);
+    specialize_symbol(symbol, usable ? *known.sample : *known.hint, where);
+  }
+}
+
+}  // namespace transporters::symbolic
