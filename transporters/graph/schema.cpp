@@ -79,6 +79,8 @@ std::string alias_set(const c10::AliasInfo* info) {
     const std::string text = symbol.toUnqualString();
     if (name.empty() || text < name) name = text;
   }
+  // Tensor(a)[]: the set belongs to the elements.
+  if (name.empty() && !info->containedTypes().empty()) return alias_set(&info->containedTypes().front());
   return name;
 }
 
