@@ -177,7 +177,7 @@ Types repeat_interleave_int(const Node& node, ShapeEnv& env) {
   const auto& self = input(node, "self");
   const Expr repeats = node.size("repeats");
   check_not_negative(node, repeats, env, "repeats");
-  if (node.is_none("dim")) return one(self.dtype, {numel(self.sizes) * repeats});
+  if (!has(node, "dim")) return one(self.dtype, {numel(self.sizes) * repeats});
   Sizes sizes = self.sizes;
   if (sizes.empty()) sizes.push_back(1);
   const size_t d = dim(node, "dim", self.rank());
@@ -186,14 +186,14 @@ Types repeat_interleave_int(const Node& node, ShapeEnv& env) {
 }
 
 Expr repeated_size(const Node& node, ShapeEnv& env) {
-  return node.is_none("output_size") ? unbacked_size(node, env, Range::kInfinity) : node.size("output_size");
+  return !has(node, "output_size") ? unbacked_size(node, env, Range::kInfinity) : node.size("output_size");
 }
 
 Types repeat_interleave_self_tensor(const Node& node, ShapeEnv& env) {
   const auto& self = input(node, "self");
   const auto& repeats = input(node, "repeats");
   check_rank(node, "repeats", repeats, {0, 1});
-  if (node.is_none("dim")) return one(self.dtype, {repeated_size(node, env)});
+  if (!has(node, "dim")) return one(self.dtype, {repeated_size(node, env)});
   Sizes sizes = self.sizes;
   const size_t d = dim(node, "dim", self.rank());
   if (sizes.empty()) sizes.push_back(1);

@@ -158,7 +158,7 @@ Types vander(const Node& node, ShapeEnv& env) {
   const auto& x = input(node, "x");
   check_rank_at_least(node, "x", x, 1);
   Sizes sizes = x.sizes;
-  sizes.push_back(node.is_none("N") ? x.sizes.back() : node.size("N"));
+  sizes.push_back(!has(node, "N") ? x.sizes.back() : node.size("N"));
   return one(sum_dtype(x.dtype), sizes);
 }
 

@@ -71,7 +71,7 @@ Types unique_elements(const Node& node, ShapeEnv& env) {
 // unique slices along a dim -> values, inverse (one a slice), counts
 Types unique_slices(const Node& node, ShapeEnv& env) {
   const auto& self = input(node, "self");
-  if (node.is_none("dim")) return unique_elements(node, env);
+  if (!has(node, "dim")) return unique_elements(node, env);
   const size_t d = dim(node, "dim", self.rank());
   const Expr count = unbacked_size(node, env, self.sizes.at(d));
   Sizes sizes = self.sizes;

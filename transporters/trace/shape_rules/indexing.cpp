@@ -106,7 +106,7 @@ Types take(const Node& node, ShapeEnv& env) {
 Types take_along_dim(const Node& node, ShapeEnv& env) {
   const auto& self = input(node, "self");
   const auto& indices = input(node, "indices");
-  if (node.is_none("dim")) return one(self.dtype, {numel(indices.sizes)});
+  if (!has(node, "dim")) return one(self.dtype, {numel(indices.sizes)});
   check(self.rank() == indices.rank(), node,
         "expected self and indices of one rank, got " + describe(self) + " and " + describe(indices));
   const size_t d = dim(node, "dim", self.rank());

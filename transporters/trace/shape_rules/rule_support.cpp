@@ -129,7 +129,10 @@ Expr number(const Node& node, std::string_view name) {
   fail(node, "expected a number for " + std::string(name));
 }
 
-bool has(const Node& node, std::string_view name) { return node.schema().find(name) && !node.is_none(name); }
+bool has(const Node& node, std::string_view name) {
+  const Argument* argument = node.try_get(name);
+  return argument && !std::holds_alternative<None>(*argument);
+}
 
 bool flag(const Node& node, std::string_view name, bool otherwise) {
   return has(node, name) ? node.boolean(name) : otherwise;
