@@ -1,0 +1,83 @@
+// Key/value caches, with the structure of transformers' Cache classes.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <c10/core/SymInt.h>
+
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "transporters/graph/tree_spec.h"
+
+namespace transporters {
+
+using NamedTensor = std::pair<std::string, at::Tensor>;
+
+// One layer's keys and values: [batch, key_value_heads, length, head_dim]. An update replaces this object's tensors and
+// never writes into them.
+class CacheLayer {
+ public:
+  virtual ~CacheLayer() = default;
+  virtual std::unique_ptr<CacheLayer> clone() const = 0;
+
+  // Adds the new tokens' states and returns what attention reads.
+  virtual std::pair<at::Tensor, at::Tensor> update(const at::Tensor& keys, const at::Tensor& values) = 0;
+  // Tokens seen so far.
+  virtual c10::SymInt length() const = 0;
+  // Number of keys attention will read for `query_length` new tokens, and the position of the first of them.
+  virtual std::pair<c10::SymInt, c10::SymInt> mask_sizes(const c10::SymInt& query_length) const = 0;
+  virtual bool is_sliding() const { return false; }
+
+  // How transformers' class of this layer flattens: its path ("transformers.cache_utils:DynamicLayer"), its tensors by
+  // attribute, and its attributes as JSON text in which a tensor is a reference to its place among the cache's leaves.
+  virtual std::string python_class() const = 0;
+  virtual std::vector<NamedTensor> tensors() const = 0;
+  virtual std::string state_json(size_t first_leaf) const = 0;
+  // Replaces the tensors, in the order of tensors().
+  virtual void set_tensors(std::span<const at::Tensor> tensors) = 0;
+};
+
+// Grows by every token: transformers' DynamicLayer.
+class DynamicLayer : public CacheLayer {
+ public:
+  DynamicLayer() = default;
+  DynamicLayer(at::Tensor keys, at::Tensor values) : keys_(std::move(keys)), values_(std::move(values)) {}
+
+  std::unique_ptr<CacheLayer> clone() const override { return std::make_unique<DynamicLayer>(*this); }
+  std::pair<at::Tensor, at::Tensor> update(const at::Tensor& keys, const at::Tensor& values) override;
+  c10::SymInt length() const override;
+  std::pair<c10::SymInt, c10::SymInt> mask_sizes(const c10::SymInt& query_length) const override;
+  std::string python_class() const override { return "transformers.cache_utils:DynamicLayer"; }
+  std::vector<NamedTensor> tensors() const override;
+  std::string state_json(size_t first_leaf) const override;
+  void set_tensors(std::span<const at::Tensor> tensors) override;
+
+ private:
+  at::Tensor keys_;  // undefined before the first update
+  at::Tensor values_;
+};
+
+// A list of layers: transformers' DynamicCache. Copies are independent, and share tensors.
+class Cache {
+ public:
+  Cache() = default;
+  Cache(const Cache& other);
+  Cache& operator=(const Cache& other);
+  Cache(Cache&&) = default;
+  Cache& operator=(Cache&&) = default;
+
+  // Empty DynamicLayers.
+  static Cache dynamic(size_t num_layers);
+
+  // "layers.0.keys", "layers.0.values", "layers.1.keys", ...; empty layers have none.
+  std::vector<NamedTensor> tensors() const;
+  void set_tensors(std::span<const at::Tensor> tensors);
+  TreeSpec spec() const;
+
+  std::vector<std::unique_ptr<CacheLayer>> layers;
+};
+
+}  // namespace transporters

@@ -1,0 +1,143 @@
+#include "transporters/layers/weights.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "transporters/error.h"
+#include "transporters/graph/tensor_torch.h"
+
+namespace transporters {
+namespace {
+
+bool starts_with(std::string_view text, std::string_view prefix) { return text.substr(0, prefix.size()) == prefix; }
+
+bool ends_with(std::string_view text, std::string_view suffix) {
+  return text.size() >= suffix.size() && text.substr(text.size() - suffix.size()) == suffix;
+}
+
+// Checkpoints converted from TensorFlow call a LayerNorm's tensors gamma and beta.
+std::string modern_name(std::string name) {
+  if (ends_with(name, "LayerNorm.gamma")) return name.substr(0, name.size() - 5) + "weight";
+  if (ends_with(name, "LayerNorm.beta")) return name.substr(0, name.size() - 4) + "bias";
+  return name;
+}
+
+bool equal_bytes(const TensorData& a, const TensorData& b) {
+  if (a.is_same_as(b)) return true;
+  return a.dtype == b.dtype && a.sizes == b.sizes && std::memcmp(a.data, b.data, a.nbytes()) == 0;
+}
+
+std::string sizes_text(at::IntArrayRef sizes) {
+  std::string text = "[";
+  for (size_t i = 0; i < sizes.size(); ++i) text += (i ? ", " : "") + std::to_string(sizes[i]);
+  return text + "]";
+}
+
+// "\n  a\n  b" with at most twenty lines.
+std::string lines(const std::vector<std::string>& items) {
+  std::string text;
+  for (size_t i = 0; i < items.size(); ++i) {
+    if (i == 20) return text + "\n  and " + std::to_string(items.size() - i) + " more";
+    text += "\n  " + items[i];
+  }
+  return text;
+}
+
+}  // namespace
+
+WeightStore::WeightStore(const Checkpoint& checkpoint, Naming naming, std::optional<at::ScalarType> dtype)
+    : checkpoint_(checkpoint), naming_(std::move(naming)), dtype_(dtype) {
+  for (const auto& name : checkpoint.names()) file_names_.emplace(modern_name(name), name);
+  const std::string prefix = naming_.base_prefix + ".";
+  for (const auto& [name, in_file] : file_names_)
+    if (starts_with(name, prefix)) file_prefix_ = prefix;
+}
+
+std::optional<std::string> WeightStore::find(const std::string& name) const {
+  std::string wanted = name;
+  const std::string prefix = naming_.base_prefix + ".";
+  if (naming_.is_base) {
+    wanted = file_prefix_ + name;
+  } else if (file_prefix_.empty() && starts_with(name, prefix)) {
+    wanted = name.substr(prefix.size());
+  }
+  if (file_names_.count(wanted) == 0) return std::nullopt;
+  return wanted;
+}
+
+void WeightStore::tie(const std::string& name, const std::string& other) {
+  const auto a = find(name);
+  const auto b = find(other);
+  if (a && b) {
+    if (equal_bytes(checkpoint_.get(file_names_.at(*a)), checkpoint_.get(file_names_.at(*b)))) tied_[name] = other;
+  } else if (b) {
+    tied_[name] = other;
+  } else {
+    tied_[other] = name;
+  }
+}
+
+at::Tensor WeightStore::take(const std::string& name, at::IntArrayRef sizes) {
+  const auto tied = tied_.find(name);
+  const std::string source = tied == tied_.end() ? name : tied->second;
+  const auto found = find(source);
+  if (!found) {
+    // A tied pair of which neither is there is reported once.
+    if (std::find(missing_.begin(), missing_.end(), source) == missing_.end()) missing_.push_back(source);
+    return at::empty(sizes, at::TensorOptions().dtype(dtype_.value_or(at::kFloat)));
+  }
+  auto& tensor = taken_[*found];
+  if (!tensor.defined()) {
+    tensor = to_tensor(checkpoint_.get(file_names_.at(*found)));
+    if (dtype_ && tensor.is_floating_point()) tensor = tensor.to(*dtype_);
+  }
+  if (tensor.sizes() != sizes) {
+    mismatched_.push_back(name + ": expected " + sizes_text(sizes) + ", the checkpoint has " +
+                          sizes_text(tensor.sizes()));
+    return at::empty(sizes, tensor.options());
+  }
+  return tensor;
+}
+
+bool WeightStore::is_obsolete(const std::string& name) const {
+  return std::any_of(naming_.obsolete.begin(), naming_.obsolete.end(),
+                     [&](const auto& end) { return name == end || ends_with(name, "." + end); });
+}
+
+std::vector<std::string> WeightStore::finish() const {
+  std::vector<std::string> unused;
+  std::vector<std::string> unexpected;
+  for (const auto& [name, in_file] : file_names_) {
+    if (taken_.count(name) || is_obsolete(name)) continue;
+    const bool in_base = starts_with(name, file_prefix_);
+    const std::string inside = in_base ? name.substr(file_prefix_.size()) : name;
+    const bool is_optional = std::any_of(naming_.optional.begin(), naming_.optional.end(),
+                                         [&](const auto& member) { return starts_with(inside, member + "."); });
+    // A tensor that is tied to one that was taken is the same tensor.
+    const bool is_tied = tied_.count(name) || tied_.count(naming_.base_prefix + "." + inside);
+    if (is_tied) continue;
+    (in_base && !is_optional ? unexpected : unused).push_back(in_file);
+  }
+
+  std::string message;
+  if (!missing_.empty()) {
+    std::vector<std::string> candidates = unexpected;
+    candidates.insert(candidates.end(), unused.begin(), unused.end());
+    std::vector<std::string> items;
+    for (const auto& name : missing_) items.push_back(name + did_you_mean(name, candidates));
+    message += "\n" + std::to_string(missing_.size()) +
+               " tensors are missing (weights are never filled at random; pick the class the checkpoint was saved "
+               "from, or fine-tune the head first):" +
+               lines(items);
+  }
+  if (!mismatched_.empty()) message += "\nsizes differ from what config.json says:" + lines(mismatched_);
+  if (!unexpected.empty())
+    message += "\n" + std::to_string(unexpected.size()) +
+               " tensors belong to no part of the model that config.json describes:" + lines(unexpected);
+  if (!message.empty())
+    throw Error({.stage = "checkpoint", .file = checkpoint_.folder()},
+                "config.json and the weights disagree" + message);
+  return unused;
+}
+
+}  // namespace transporters

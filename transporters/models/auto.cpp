@@ -1,0 +1,130 @@
+#include "transporters/models/auto.h"
+
+#include <algorithm>
+
+#include "transporters/error.h"
+#include "transporters/models/bert.h"
+
+namespace transporters {
+namespace {
+
+constexpr const char* kOtherWays =
+    "for a model that is not here, export it to .pt2 with Python's torch.export and continue from that file, or use "
+    "the "
+    "transporters Python package, which traces any transformers model";
+
+const char* task_name(Task task) {
+  switch (task) {
+    case Task::Base:
+      return "AutoModel";
+    case Task::CausalLM:
+      return "AutoModelForCausalLM";
+    case Task::MaskedLM:
+      return "AutoModelForMaskedLM";
+    case Task::PreTraining:
+      return "AutoModelForPreTraining";
+    case Task::SequenceClassification:
+      return "AutoModelForSequenceClassification";
+    case Task::TokenClassification:
+      return "AutoModelForTokenClassification";
+    case Task::QuestionAnswering:
+      return "AutoModelForQuestionAnswering";
+    case Task::MultipleChoice:
+      return "AutoModelForMultipleChoice";
+    case Task::NextSentencePrediction:
+      return "AutoModelForNextSentencePrediction";
+    case Task::ImageClassification:
+      return "AutoModelForImageClassification";
+  }
+  return "";
+}
+
+std::string join(const std::vector<std::string>& names) {
+  std::string text;
+  for (const auto& name : names) text += (text.empty() ? "" : ", ") + name;
+  return text;
+}
+
+const ModelType& find_type(const Config& config) {
+  const std::string name = config.model_type();
+  std::vector<std::string> known;
+  for (const auto& type : model_types()) {
+    if (type.name == name) return type;
+    known.push_back(type.name);
+  }
+  config.fail("model_type", "is '" + name + "', which has no native model" + did_you_mean(name, known) +
+                                "; there are " + join(known) + "; " + kOtherWays);
+}
+
+std::vector<std::string> class_names(const ModelType& type) {
+  std::vector<std::string> names;
+  for (const auto& model_class : type.classes) names.push_back(model_class.name);
+  return names;
+}
+
+// The config's type, else that of the first floating-point tensor in the file.
+std::optional<at::ScalarType> checkpoint_dtype(const Config& config, const Checkpoint& checkpoint) {
+  if (const auto dtype = config.dtype()) return dtype;
+  for (const auto& name : checkpoint.names())
+    if (const auto dtype = checkpoint.get(name).dtype; c10::isFloatingType(dtype)) return dtype;
+  return std::nullopt;
+}
+
+}  // namespace
+
+const std::vector<ModelType>& model_types() {
+  static const std::vector<ModelType> types{
+      {"bert", bert_classes()},
+  };
+  return types;
+}
+
+const ModelClass& find_class(const Config& config, const std::string& name) {
+  const ModelType& type = find_type(config);
+  for (const auto& model_class : type.classes)
+    if (model_class.name == name) return model_class;
+  const auto names = class_names(type);
+  config.fail("architectures", "names '" + name + "', which has no native model" + did_you_mean(name, names) + "; '" +
+                                   type.name + "' has " + join(names) + "; " + kOtherWays);
+}
+
+const ModelClass& find_class(const Config& config, Task task) {
+  const ModelType& type = find_type(config);
+  for (const auto& model_class : type.classes)
+    if (model_class.task == task) return model_class;
+  config.fail("model_type", "is '" + type.name + "', which " + task_name(task) + " has no class for; it has " +
+                                join(class_names(type)) + "; " + kOtherWays);
+}
+
+std::shared_ptr<PreTrainedModel> load_model(const std::string& folder, const ModelClass& model_class,
+                                            const LoadOptions& options) {
+  const Config config = Config::from_folder(folder);
+  ModelContext context{config, attention_implementation(options.attention), at::kFloat};
+  if (config.has("quantization_config"))
+    config.fail("quantization_config", "is set: quantised checkpoints can't be read; use the unquantised one");
+  const Checkpoint checkpoint = Checkpoint::open(folder);
+  const auto dtype = options.dtype ? options.dtype : checkpoint_dtype(config, checkpoint);
+  if (dtype && *dtype != at::kFloat && *dtype != at::kHalf && *dtype != at::kBFloat16 && *dtype != at::kDouble)
+    throw Error({.stage = "checkpoint", .file = config.file()},
+                "models run in float32, float16, bfloat16 or float64, not in " + dtype_name(*dtype) +
+                    "; choose one with the dtype option");
+  context.dtype = dtype.value_or(at::kFloat);
+  WeightStore store(checkpoint, model_class.naming, context.dtype);
+  if (config.boolean("tie_word_embeddings", model_class.ties_by_default))
+    for (const auto& [name, other] : model_class.tied) store.tie(name, other);
+  auto model = model_class.make(Weights(store), context);
+  model->set_unused_tensors(store.finish());
+  model->eval();
+  return model;
+}
+
+std::shared_ptr<PreTrainedModel> load_model(const std::string& folder, const LoadOptions& options,
+                                            const std::string& architecture) {
+  const Config config = Config::from_folder(folder);
+  const auto named = config.architectures();
+  if (!architecture.empty()) return load_model(folder, find_class(config, architecture), options);
+  if (!named.empty()) return load_model(folder, find_class(config, named.front()), options);
+  return load_model(folder, find_class(config, Task::Base), options);
+}
+
+}  // namespace transporters

@@ -1,0 +1,51 @@
+#include "transporters/models/pretrained_model.h"
+
+#include <algorithm>
+
+#include "transporters/error.h"
+
+namespace transporters {
+
+void PreTrainedModel::check_names(const ModelInputs& inputs) const {
+  std::vector<std::string> known;
+  for (const auto& input : this->inputs()) known.push_back(input.name);
+  if (empty_cache()) known.push_back("cache");
+  for (const auto& name : inputs.names()) {
+    if (std::find(known.begin(), known.end(), name) != known.end()) continue;
+    std::string list;
+    for (const auto& other : known) list += (list.empty() ? "" : ", ") + other;
+    throw Error(architecture_ + " has no input '" + name + "'" + did_you_mean(name, known) + "; it takes " + list);
+  }
+}
+
+void check_ids_or_embeds(const ModelInputs& inputs) {
+  const bool ids = inputs.tensor("input_ids").defined();
+  const bool embeds = inputs.tensor("inputs_embeds").defined();
+  if (ids == embeds)
+    throw Error(std::string("expected exactly one of input_ids and inputs_embeds, got ") + (ids ? "both" : "neither"));
+}
+
+at::Tensor example_ids(int64_t batch, int64_t sequence, int64_t vocab_size, std::optional<int64_t> pad) {
+  const auto count = at::arange(batch * sequence, at::kLong).view({batch, sequence});
+  auto ids = at::remainder(count * 7 + 3, vocab_size);
+  if (pad && vocab_size > 1) ids = at::where(ids.eq(*pad), at::remainder(ids + 1, vocab_size), ids);
+  return ids;
+}
+
+at::Tensor default_position_ids(const c10::SymInt& length, const c10::SymInt& past) {
+  const auto range = at::arange(length, at::kLong).unsqueeze(0);
+  return past.maybe_as_int() == 0 ? range : range + past;
+}
+
+at::Tensor last_tokens(const at::Tensor& hidden, int64_t count) {
+  return count == 0 ? hidden : hidden.slice(1, -count);
+}
+
+ModelOutput question_answering_output(const at::Tensor& logits) {
+  ModelOutput output("QuestionAnsweringModelOutput");
+  output.set("start_logits", logits.select(-1, 0).contiguous());
+  output.set("end_logits", logits.select(-1, 1).contiguous());
+  return output;
+}
+
+}  // namespace transporters

@@ -1,0 +1,89 @@
+// A transformers model with its weights, for the tracer and for running eagerly.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "transporters/checkpoint/config.h"
+#include "transporters/layers/attention.h"
+#include "transporters/layers/module.h"
+#include "transporters/models/model_io.h"
+
+namespace transporters {
+
+struct LoadOptions {
+  // Type of floating-point weights and of computation. Without it: the config's, else that of the file.
+  std::optional<at::ScalarType> dtype;
+  // "sdpa" or "eager".
+  std::string attention = "sdpa";
+};
+
+// One input of a model's forward, or one leaf of its cache.
+struct InputInfo {
+  std::string name;
+  at::ScalarType dtype = at::kLong;
+  // What each axis is: "batch", "sequence", ...; "" for one of fixed size.
+  std::vector<std::string> axes;
+};
+
+// What every module of a model needs to know.
+struct ModelContext {
+  Config config;
+  AttentionImplementation attention = AttentionImplementation::Sdpa;
+  at::ScalarType dtype = at::kFloat;
+};
+
+// Member names are those of transformers, so named_parameters() has the names of its state dict. Parameters are views
+// of the mapped checkpoint: they must not be written to. Tied parameters are one tensor. Buffers are never saved in
+// checkpoints: they follow from the config.
+class PreTrainedModel : public Module {
+ public:
+  PreTrainedModel(const Weights& weights, const ModelContext& context, std::string architecture)
+      : Module(weights), context_(context), architecture_(std::move(architecture)) {}
+
+  // Runs the model; never reads sizes of dynamic axes as numbers, nor values of tensors. Throws Error for inputs the
+  // model lacks or can't combine.
+  virtual ModelOutput forward(const ModelInputs& inputs) const = 0;
+  // Every input forward knows except the cache, in the order of transformers' signature.
+  virtual std::vector<InputInfo> inputs() const = 0;
+  // What to export with when the caller has nothing better; the same for the same sizes.
+  virtual ModelInputs example_inputs(int64_t batch, int64_t sequence) const = 0;
+  // A cache without tokens; nullopt for models that have none.
+  virtual std::optional<Cache> empty_cache() const { return std::nullopt; }
+
+  const Config& config() const { return context_.config; }
+  at::ScalarType dtype() const { return context_.dtype; }
+  // Its class in transformers: "LlamaForCausalLM".
+  const std::string& architecture() const { return architecture_; }
+  // Tensors of the checkpoint that this class has no use for (another head's), sorted.
+  const std::vector<std::string>& unused_tensors() const { return unused_tensors_; }
+  void set_unused_tensors(std::vector<std::string> names) { unused_tensors_ = std::move(names); }
+
+ protected:
+  const ModelContext& context() const { return context_; }
+  // Throws Error naming inputs that forward would not look at, with near names.
+  void check_names(const ModelInputs& inputs) const;
+
+ private:
+  ModelContext context_;
+  std::string architecture_;
+  std::vector<std::string> unused_tensors_;
+};
+
+// Throws Error unless exactly one of input_ids and inputs_embeds is there.
+void check_ids_or_embeds(const ModelInputs& inputs);
+
+// Token ids [batch, sequence] that count through the vocabulary, avoiding `pad`.
+at::Tensor example_ids(int64_t batch, int64_t sequence, int64_t vocab_size, std::optional<int64_t> pad);
+
+// [1, length] counting up from `past`.
+at::Tensor default_position_ids(const c10::SymInt& length, const c10::SymInt& past);
+
+// The last `count` tokens of [batch, sequence, hidden]; all for 0.
+at::Tensor last_tokens(const at::Tensor& hidden, int64_t count);
+
+// QuestionAnsweringModelOutput from logits [batch, sequence, 2].
+ModelOutput question_answering_output(const at::Tensor& logits);
+
+}  // namespace transporters
