@@ -22,8 +22,11 @@ Expr Reasoner::simplify(const Expr& e) {
   if (auto it = cache_.simplified.find(e); it != cache_.simplified.end()) return it->second;
   Expr result = e;
   if ((e.node()->symbol_mask & replaced_mask_) != 0) result = e.substitute(env_.replacements_);
-  result = simplify_operands(result);
-  if (has_symbols(result)) {
+  // Simpler operands can make a form of another kind, with parts that no rule has seen yet.
+  Expr with_operands = simplify_operands(result);
+  if (with_operands != result) {
+    result = simplify(with_operands);
+  } else if (has_symbols(result)) {
     std::optional<Expr> simpler;
     try {
       simpler = apply_rules(result);

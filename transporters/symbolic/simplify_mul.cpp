@@ -40,21 +40,32 @@ Expr expand(const Expr& a, const Expr& b) {
   return sum(products);
 }
 
-// A sum as a term: what all its terms share (and the sign of the first) is pulled out, the rest is one factor.
-Expr multiply_by_sum(const Expr& product, const Expr& e) {
-  if (e.kind() != Kind::Add) return multiply_terms(as_term(product), as_term(e));
-  CommonFactor common = common_factor(e);
-  Expr rest = divide_exactly(e, common);
-  if (linear_form(rest).terms[0].coefficient < 0) {
-    common.coefficient = -common.coefficient;
-    rest = scale(rest, -1);
+// A product that is built without distributing anything.
+struct Product {
+  int64_t coefficient = 1;
+  std::vector<Expr> factors;
+
+  void multiply(int64_t other_coefficient, std::span<const Expr> other_factors) {
+    coefficient = mul_or_throw(coefficient, other_coefficient);
+    factors = multiply_factors(factors, other_factors);
   }
-  Expr outside = to_expr(common);
-  Expr scaled = multiply_terms(as_term(product), as_term(outside));
-  Term rest_term{1, std::span(&rest, 1), nullptr};
-  Term scaled_term = as_term(scaled);
-  return multiply_terms(scaled_term, rest_term);
-}
+
+  // Of a sum, what all its terms share (and the sign of the first) is pulled out; the rest is one factor.
+  void multiply(const Expr& e) {
+    if (e.kind() != Kind::Add) {
+      Term term = as_term(e);
+      return multiply(term.coefficient, term.factors);
+    }
+    CommonFactor common = common_factor(e);
+    multiply(common.coefficient, common.factors);
+    Expr rest = divide_exactly(e, common);
+    if (linear_form(rest).terms[0].coefficient < 0) {
+      coefficient = negate_or_throw(coefficient);
+      rest = scale(rest, -1);
+    }
+    multiply(1, std::span(&rest, 1));
+  }
+};
 
 Expr multiply_integers(const Expr& a, const Expr& b) {
   if (auto factor = a.as_integer()) return scale(b, *factor);
@@ -64,7 +75,10 @@ Expr multiply_integers(const Expr& a, const Expr& b) {
   if (term_count(a) * term_count(b) <= kMaxExpandedTerms && !has_sum_factor(a) && !has_sum_factor(b)) {
     return expand(a, b);
   }
-  return multiply_by_sum(multiply_by_sum(1, a), b);
+  Product product;
+  product.multiply(a);
+  product.multiply(b);
+  return make_term(product.coefficient, product.factors);
 }
 
 Expr multiply_reals(Expr a, Expr b) {
@@ -72,6 +86,10 @@ Expr multiply_reals(Expr a, Expr b) {
   if (a.as_real() == 1.0) return b;
   if (b.as_real() == 1.0) return a;
   if (Expr::compare(a, b) > 0) std::swap(a, b);
+  // A change of sign is exact: it is taken up by a constant.
+  if (a.as_real() == -1.0 && b.kind() == Kind::Mul && operands_of(b)[0].as_real()) {
+    return multiply_reals(Expr::real(-*operands_of(b)[0].as_real()), operands_of(b)[1]);
+  }
   return make_node(Kind::Mul, Type::Real, {a, b});
 }
 

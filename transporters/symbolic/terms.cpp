@@ -159,13 +159,17 @@ Expr scale(const Expr& e, int64_t factor) {
   return sum_terms(std::move(form));
 }
 
-Expr multiply_terms(const Term& a, const Term& b) {
+std::vector<Expr> multiply_factors(std::span<const Expr> a, std::span<const Expr> b) {
   std::vector<Expr> factors;
-  factors.reserve(a.factors.size() + b.factors.size());
-  merge_factors(a.factors, b.factors, [&](const Expr& base, int64_t in_a, int64_t in_b) {
+  factors.reserve(a.size() + b.size());
+  merge_factors(a, b, [&](const Expr& base, int64_t in_a, int64_t in_b) {
     factors.push_back(make_power(base, add_or_throw(in_a, in_b)));
   });
-  return make_term(mul_or_throw(a.coefficient, b.coefficient), factors);
+  return factors;
+}
+
+Expr multiply_terms(const Term& a, const Term& b) {
+  return make_term(mul_or_throw(a.coefficient, b.coefficient), multiply_factors(a.factors, b.factors));
 }
 
 CommonFactor common_factor(const Expr& e) {

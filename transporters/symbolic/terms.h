@@ -35,6 +35,8 @@ inline Expr sum_terms(LinearForm form) { return sum_terms(std::move(form.terms),
 Expr sum(std::span<const Expr> operands);
 // e * factor, distributed over a sum.
 Expr scale(const Expr& e, int64_t factor);
+// Factors of a product, repeated ones joined.
+std::vector<Expr> multiply_factors(std::span<const Expr> a, std::span<const Expr> b);
 // Product of two terms.
 Expr multiply_terms(const Term& a, const Term& b);
 

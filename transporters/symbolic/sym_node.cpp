@@ -1,0 +1,217 @@
+#include "transporters/symbolic/sym_node.h"
+
+#include <c10/core/SymNodeImpl.h>
+
+#include <cmath>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "transporters/error.h"
+#include "transporters/symbolic/layout.h"
+
+namespace transporters::symbolic {
+
+namespace {
+
+using c10::SymNode;
+using SymNodes = c10::ArrayRef<SymNode>;
+
+// "TensorShape.cpp:123" from the place that a guard was called at.
+std::string call_site(const char* file, int64_t line) {
+  std::string_view path = file ? file : "";
+  path.remove_prefix(path.find_last_of("/\\") + 1);
+  return path.empty() ? "" : std::string(path) + ":" + std::to_string(line);
+}
+
+// One expression of a ShapeEnv. Results of operations are simplified at once, so that what the ranges make constant is
+// constant for ATen too.
+class ExprNode : public c10::SymNodeImpl {
+ public:
+  ExprNode(Expr expr, std::shared_ptr<ShapeEnv> env) : expr_(std::move(expr)), env_(std::move(env)) {}
+
+  const Expr& expr() const { return expr_; }
+
+  bool is_int() override { return expr_.type() == Type::Integer; }
+  bool is_bool() override { return expr_.type() == Type::Boolean; }
+  bool is_float() override { return expr_.type() == Type::Real; }
+
+  SymNode add(const SymNode& other) override { return wrap(expr_ + expr_of(other)); }
+  SymNode sub(const SymNode& other) override { return wrap(expr_ - expr_of(other)); }
+  SymNode mul(const SymNode& other) override { return wrap(expr_ * expr_of(other)); }
+  SymNode truediv(const SymNode& other) override { return wrap(true_div(expr_, expr_of(other))); }
+  SymNode float_truediv(const SymNode& other) override { return truediv(other); }
+  SymNode int_truediv(const SymNode& other) override { return truediv(other); }
+  SymNode pow(const SymNode& other) override {
+    const Expr exponent = expr_of(other);
+    // As in Python, an integer to a negative power is a float.
+    if (is_int() && exponent.type() == Type::Integer && env_->bounds(exponent).min < 0) {
+      return wrap(symbolic::pow(to_real(expr_), exponent));
+    }
+    return wrap(symbolic::pow(expr_, exponent));
+  }
+  SymNode float_pow(const SymNode& other) override { return wrap(symbolic::pow(to_real(expr_), expr_of(other))); }
+  SymNode pow_by_natural(const SymNode& other) override { return wrap(symbolic::pow(expr_, expr_of(other))); }
+  SymNode floordiv(const SymNode& other) override {
+    const Expr divisor = expr_of(other);
+    if (is_int() && divisor.type() == Type::Integer) return wrap(floor_div(expr_, divisor));
+    return wrap(to_real(symbolic::floor(true_div(expr_, divisor))));
+  }
+  SymNode int_floordiv(const SymNode& other) override { return floordiv(other); }
+  SymNode mod(const SymNode& other) override {
+    const Expr divisor = expr_of(other);
+    if (is_int() && divisor.type() == Type::Integer) return wrap(symbolic::mod(expr_, divisor));
+    return wrap(expr_ - to_real(symbolic::floor(true_div(expr_, divisor))) * divisor);
+  }
+  SymNode neg() override { return wrap(-expr_); }
+  SymNode ceil() override { return wrap(symbolic::ceil(expr_)); }
+  SymNode floor() override { return wrap(symbolic::floor(expr_)); }
+  SymNode sym_min(const SymNode& other) override { return wrap(min(expr_, expr_of(other))); }
+  SymNode sym_max(const SymNode& other) override { return wrap(max(expr_, expr_of(other))); }
+  SymNode sym_float() override { return wrap(to_real(expr_)); }
+
+  SymNode eq(const SymNode& other) override { return wrap(equal(expr_, expr_of(other))); }
+  SymNode ne(const SymNode& other) override { return wrap(not_equal(expr_, expr_of(other))); }
+  SymNode lt(const SymNode& other) override { return wrap(less(expr_, expr_of(other))); }
+  SymNode le(const SymNode& other) override { return wrap(less_equal(expr_, expr_of(other))); }
+  SymNode gt(const SymNode& other) override { return wrap(greater(expr_, expr_of(other))); }
+  SymNode ge(const SymNode& other) override { return wrap(greater_equal(expr_, expr_of(other))); }
+  SymNode sym_and(const SymNode& other) override { return wrap(logical_and(expr_, expr_of(other))); }
+  SymNode sym_or(const SymNode& other) override { return wrap(logical_or(expr_, expr_of(other))); }
+  SymNode sym_not() override { return wrap(logical_not(expr_)); }
+  SymNode sym_ite(const SymNode& if_true, const SymNode& if_false) override {
+    return wrap(select(expr_, expr_of(if_true), expr_of(if_false)));
+  }
+
+  SymNode is_contiguous(SymNodes sizes, SymNodes strides) override {
+    return wrap_bool(symbolic::is_contiguous(*env_, exprs_of(sizes), exprs_of(strides)));
+  }
+  SymNode is_channels_last_contiguous_2d(SymNodes sizes, SymNodes strides) override {
+    return wrap_bool(is_channels_last_contiguous(*env_, exprs_of(sizes), exprs_of(strides), 4));
+  }
+  SymNode is_channels_last_contiguous_3d(SymNodes sizes, SymNodes strides) override {
+    return wrap_bool(is_channels_last_contiguous(*env_, exprs_of(sizes), exprs_of(strides), 5));
+  }
+  SymNode is_channels_last_strides_2d(SymNodes sizes, SymNodes strides) override {
+    return wrap_bool(is_channels_last_strides(*env_, exprs_of(sizes), exprs_of(strides), 4));
+  }
+  SymNode is_channels_last_strides_3d(SymNodes sizes, SymNodes strides) override {
+    return wrap_bool(is_channels_last_strides(*env_, exprs_of(sizes), exprs_of(strides), 5));
+  }
+  SymNode is_non_overlapping_and_dense(SymNodes sizes, SymNodes strides) override {
+    return wrap_bool(symbolic::is_non_overlapping_and_dense(*env_, exprs_of(sizes), exprs_of(strides)));
+  }
+
+  SymNode clone() override { return wrap(expr_); }
+  SymNode wrap_int(int64_t value) override { return wrap(value); }
+  SymNode wrap_float(double value) override { return wrap(Expr::real(value)); }
+  SymNode wrap_bool(bool value) override { return wrap(Expr::boolean(value)); }
+
+  int64_t guard_int(const char* file, int64_t line) override { return env_->specialize(expr_, call_site(file, line)); }
+  double guard_float(const char* file, int64_t line) override {
+    for (const std::string& symbol : current().symbols()) {
+      env_->specialize(Expr::symbol(symbol), call_site(file, line));
+    }
+    if (auto value = current().as_real()) return *value;
+    throw GuardError("`" + expr_.str() + "` has no value at the example sizes, at " + call_site(file, line));
+  }
+  bool guard_bool(const char* file, int64_t line) override { return env_->guard(expr_, call_site(file, line)); }
+  bool guard_size_oblivious(const char* file, int64_t line) override { return guard_bool(file, line); }
+  bool guard_or_false(const char*, int64_t) override { return env_->decide_size_oblivious(expr_).value_or(false); }
+  bool guard_or_true(const char*, int64_t) override { return env_->decide_size_oblivious(expr_).value_or(true); }
+  bool statically_known_true(const char*, int64_t) override { return env_->decide(expr_).value_or(false); }
+  // A check that the example fails is answered false, so that the kernel's own message is what the user reads.
+  bool expect_true(const char* file, int64_t line) override {
+    auto answer = env_->decide(expr_);
+    if (!answer) {
+      if (auto hint = env_->hint_number(expr_)) answer = std::get<bool>(*hint);
+    }
+    if (answer == false) return false;
+    env_->expect(expr_, "", call_site(file, line));
+    return true;
+  }
+  int64_t int_() override { return guard_int("", 0); }
+  bool bool_() override { return guard_bool("", 0); }
+
+  bool has_hint() override { return env_->hint_number(expr_).has_value(); }
+  std::string str() override { return expr_.str(); }
+
+  std::optional<int64_t> constant_int() override { return current().as_integer(); }
+  std::optional<bool> constant_bool() override { return current().as_boolean(); }
+  std::optional<int64_t> maybe_as_int() override { return constant_int(); }
+  bool is_constant() override { return current().is_constant(); }
+  bool is_symbolic() override { return !is_constant(); }
+
+ private:
+  SymNode wrap(const Expr& expr) const { return c10::make_intrusive<ExprNode>(env_->simplify(expr), env_); }
+  // What the expression has become since it was made.
+  Expr current() const { return env_->simplify(expr_); }
+
+  Expr expr_of(const SymNode& other) const;
+  std::vector<Expr> exprs_of(SymNodes nodes) const {
+    std::vector<Expr> exprs;
+    exprs.reserve(nodes.size());
+    for (const SymNode& node : nodes) exprs.push_back(expr_of(node));
+    return exprs;
+  }
+
+  Expr expr_;
+  std::shared_ptr<ShapeEnv> env_;
+};
+
+// Of our own nodes and of libtorch's constants.
+Expr expr_of_node(c10::SymNodeImpl* node) {
+  if (auto* ours = dynamic_cast<ExprNode*>(node)) return ours->expr();
+  if (auto value = node->maybe_as_int()) return *value;
+  if (auto value = node->constant_int()) return *value;
+  if (auto value = node->constant_bool()) return Expr::boolean(*value);
+  throw InternalError("a symbolic number that another tracer made: " + node->str());
+}
+
+Expr ExprNode::expr_of(const SymNode& other) const {
+  if (auto* ours = dynamic_cast<ExprNode*>(other.get()); ours && ours->env_ != env_) {
+    throw InternalError("sizes of two traces meet: " + expr_.str() + " and " + ours->expr_.str());
+  }
+  return expr_of_node(other.get());
+}
+
+SymNode make_node(const Expr& expr, const std::shared_ptr<ShapeEnv>& env) {
+  return c10::make_intrusive<ExprNode>(expr, env);
+}
+
+}  // namespace
+
+c10::SymInt to_sym_int(const Expr& expr, const std::shared_ptr<ShapeEnv>& env) {
+  const Expr simplified = env->simplify(expr);
+  if (auto value = simplified.as_integer()) return *value;
+  return c10::SymInt(make_node(simplified, env));
+}
+
+c10::SymFloat to_sym_float(const Expr& expr, const std::shared_ptr<ShapeEnv>& env) {
+  const Expr simplified = env->simplify(expr);
+  if (auto value = simplified.as_real()) return *value;
+  return c10::SymFloat(make_node(simplified, env));
+}
+
+c10::SymBool to_sym_bool(const Expr& expr, const std::shared_ptr<ShapeEnv>& env) {
+  const Expr simplified = env->simplify(expr);
+  if (auto value = simplified.as_boolean()) return *value;
+  return c10::SymBool(make_node(simplified, env));
+}
+
+Expr to_expr(const c10::SymInt& value) {
+  if (!value.is_heap_allocated()) return value.as_int_unchecked();
+  return expr_of_node(value.toSymNodeImplUnowned());
+}
+
+Expr to_expr(const c10::SymFloat& value) {
+  if (!value.is_symbolic()) return Expr::real(value.as_float_unchecked());
+  return expr_of_node(value.toSymNodeImplUnowned());
+}
+
+Expr to_expr(const c10::SymBool& value) {
+  if (!value.is_heap_allocated()) return Expr::boolean(value.as_bool_unchecked());
+  return expr_of_node(value.toSymNodeImplUnowned());
+}
+
+}  // namespace transporters::symbolic
