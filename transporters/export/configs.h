@@ -34,14 +34,23 @@ struct DynamoConfig {
   std::string to_json() const;
 };
 
-struct OnnxConfig : DynamoConfig {
+// DynamoConfig's fields, repeated so that {.dynamic = true, .opset_version = 20} can be written, and ONNX's own.
+struct OnnxConfig {
+  bool dynamic = false;
+  DynamicShapes dynamic_shapes;
+  bool strict = false;
+  bool prefer_deferred_runtime_asserts_over_guards = false;
   // 18 to 23; nullopt picks the default.
   std::optional<int64_t> opset_version;
   // Constant folding, dead code, transposes folded into weights, ...
   bool optimize = true;
-  // Weights beyond this many bytes go to `<name>.onnx.data`, smaller ones stay inside the file.
-  int64_t external_data_threshold = 0;
+  // Weights of at least this many bytes go to `<name>.onnx.data`, smaller ones stay inside the file.
+  int64_t external_data_threshold = 1024;
 
+  // The part that concerns tracing.
+  DynamoConfig dynamo() const {
+    return {dynamic, dynamic_shapes, strict, prefer_deferred_runtime_asserts_over_guards};
+  }
   static OnnxConfig from_json(std::string_view json);
   std::string to_json() const;
 };

@@ -1,20 +1,25 @@
 // Reversible replacement of an ATen op while an export runs.
 #pragma once
 
-#include <ATen/core/stack.h>
-
 #include <functional>
 #include <string>
+#include <vector>
+
+namespace c10 {
+struct IValue;
+}
 
 namespace transporters {
 
-// Takes the op's arguments from the stack and leaves its results there.
-using BoxedOp = std::function<void(torch::jit::Stack&)>;
+// Takes the op's arguments from the end of the stack and leaves its results there (torch::jit::Stack).
+using BoxedOp = std::function<void(std::vector<c10::IValue>& stack)>;
+
+// Receives the original and returns its replacement; the original called inside it is traced as usual.
+using OpPatchFactory = std::function<BoxedOp(BoxedOp original)>;
 
 struct OpPatch {
   std::string op;  // full name: "aten::where.self"
-  // Receives the original and returns its replacement; the original called inside is traced as usual.
-  std::function<BoxedOp(BoxedOp original)> factory;
+  OpPatchFactory factory;
 };
 
 }  // namespace transporters

@@ -21,6 +21,9 @@ namespace functionalization = at::functionalization::impl;
 constexpr auto kMode = c10::DispatchKey::TESTING_ONLY_GenericMode;
 constexpr auto kRecord = c10::DispatchKey::Fake;
 
+// Elements; larger allocations are recorded like every other op.
+constexpr int64_t kLargestRealAllocation = 1 << 16;
+
 thread_local Recorder* active = nullptr;
 
 void mode_fallback(const c10::OperatorHandle& op, c10::DispatchKeySet, torch::jit::Stack* stack) {
@@ -185,7 +188,9 @@ const Recorder::OpInfo& Recorder::info(const c10::OperatorHandle& op) {
   const bool composite = op.hasKernelForDispatchKey(c10::DispatchKey::CompositeImplicitAutograd);
   const bool preserved = (preserved_ops().contains(name) || options_.preserve.contains(name)) &&
                          !options_.decompose.contains(name) && !info.schema->is_mutable() && !info.schema->is_view();
-  if (preserved)
+  if (name == "aten::equal" || name == "aten::empty.memory_format")
+    info.route = OpInfo::Route::AnswerNow;
+  else if (preserved)
     info.route = OpInfo::Route::Preserve;
   else if (composite)
     info.route = OpInfo::Route::Decompose;
@@ -206,12 +211,44 @@ bool Recorder::preserve_applies(const OpSchema& schema, const torch::jit::Stack&
   return true;
 }
 
+// Ops whose result is no part of the graph.
+bool Recorder::answer_now(const c10::OperatorHandle& op, const OpSchema& schema, torch::jit::Stack& stack) {
+  if (schema.name == "aten::empty.memory_format") {
+    // torch::tensor({1, 2}) allocates and then writes through the pointer: small tensors of fixed size are real until
+    // an op reads them, which makes them constants. Zeros, so that the same code gives the same constants.
+    const c10::IValue& sizes = stack[stack.size() - schema.arguments.size()];
+    if (!sizes.isIntList()) return false;
+    int64_t numel = 1;
+    for (const int64_t size : sizes.toIntVector()) numel *= size;
+    if (numel > kLargestRealAllocation) return false;
+    const c10::impl::ExcludeDispatchKeyGuard outside_trace(
+        c10::DispatchKeySet({kMode, c10::DispatchKey::Functionalize, kRecord}));
+    op.callBoxed(stack);
+    stack.back().toTensor().zero_();
+    return true;
+  }
+  if (schema.name == "aten::equal") {
+    // torch::nn's attention asks whether query and key are one tensor, to choose between two ways to the same result.
+    Value* other = value_of(torch::jit::peek(stack, 1, 2).toTensor());
+    Value* self = value_of(torch::jit::peek(stack, 0, 2).toTensor());
+    if (self != other)
+      notes_.push_back("equal(%" + self->name() + ", %" + other->name() + ") at '" + current_module_path() +
+                       "' compares values; it was taken as false");
+    torch::jit::drop(stack, 2);
+    stack.emplace_back(self == other);
+    return true;
+  }
+  return false;
+}
+
 void Recorder::intercept(const c10::OperatorHandle& op, torch::jit::Stack& stack) {
   const OpInfo& op_info = info(op);
   const OpSchema& schema = *op_info.schema;
   const std::string outer_op = std::exchange(current_op_, schema.name);
   if (op_info.patch != nullptr && patches_running_[schema.name] == 0) {
     (*op_info.patch)(stack);
+  } else if (op_info.route == OpInfo::Route::AnswerNow && answer_now(op, schema, stack)) {
+    // Answered without the graph.
   } else if (op_info.route == OpInfo::Route::Preserve && preserve_applies(schema, stack)) {
     record_whole(op, stack);
   } else if (op.hasKernelForDispatchKey(c10::DispatchKey::CompositeImplicitAutograd)) {

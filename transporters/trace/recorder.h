@@ -52,6 +52,9 @@ class Recorder {
   bool read_concrete_sizes() const { return read_concrete_sizes_; }
   void set_decoder(const ConcreteSizes* decoder) { decoder_ = decoder; }
 
+  // What the trace took for granted besides what the ShapeEnv knows.
+  const TraceNotes& notes() const { return notes_; }
+
   // "aten::view at model.layers.0".
   std::string location() const;
   ErrorContext error_context() const;
@@ -64,13 +67,14 @@ class Recorder {
  private:
   struct OpInfo {
     const OpSchema* schema;
-    enum class Route : uint8_t { Decompose, Preserve, Functionalize } route;
+    enum class Route : uint8_t { Decompose, Preserve, Functionalize, AnswerNow } route;
     const BoxedOp* patch = nullptr;
   };
   const OpInfo& info(const c10::OperatorHandle& op);
   at::Tensor functional(const at::Tensor& tensor);
   void wrap_arguments(torch::jit::Stack& stack, size_t count);
   void record_whole(const c10::OperatorHandle& op, torch::jit::Stack& stack);
+  bool answer_now(const c10::OperatorHandle& op, const OpSchema& schema, torch::jit::Stack& stack);
   bool preserve_applies(const OpSchema& schema, const torch::jit::Stack& stack) const;
   std::vector<ValueType> infer_types(const c10::OperatorHandle& op, const Node& node, const torch::jit::Stack& stack);
   std::vector<NamedArgument> to_arguments(const OpSchema& schema, const torch::jit::Stack& stack);
@@ -87,6 +91,7 @@ class Recorder {
   std::unordered_map<const c10::TensorImpl*, at::Tensor> bound_;  // real tensor -> its functional fake
   std::vector<at::Tensor> kept_alive_;                            // so that no address of bound_ is used again
   std::vector<Constant> constants_;
+  TraceNotes notes_;
   std::unordered_map<c10::OperatorName, OpInfo> infos_;
   std::unordered_map<std::string, BoxedOp> patches_;
   std::unordered_map<std::string, int> patches_running_;

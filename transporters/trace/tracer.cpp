@@ -124,6 +124,7 @@ std::vector<int64_t> sample_hints(const std::vector<AxisSymbol>& symbols) {
 struct Attempt {
   Program program;
   std::shared_ptr<ShapeEnv> env;
+  TraceNotes notes;
   bool read_concrete_sizes = false;
 };
 
@@ -312,16 +313,17 @@ Attempt run(const Job& job, const std::vector<int64_t>& hints, bool concrete) {
     throw Error(recorder.error_context(), error.what_without_backtrace());
   }
   attempt.read_concrete_sizes = recorder.read_concrete_sizes();
+  attempt.notes = recorder.notes();
 
   // Signature: lifted constants stand between buffers and user inputs.
   for (const Recorder::Constant& constant : recorder.constants()) {
     program.inputs.push_back(
-        {.kind = InputKind::Constant, .value = constant.value, .target = constant.value->name(), .persistent = false});
+        {.kind = InputKind::Constant, .value = constant.value, .target = constant.value->name()});
     program.state[constant.value->name()] = to_tensor_data(constant.tensor.contiguous());
   }
   for (size_t i = 0; i < job.inputs.size(); ++i)
     program.inputs.push_back(
-        {.kind = InputKind::UserInput, .value = user_values[i], .target = job.inputs[i].path, .persistent = false});
+        {.kind = InputKind::UserInput, .value = user_values[i], .target = job.inputs[i].path});
   std::vector<Value*> order;
   for (const InputSpec& input : program.inputs) order.push_back(input.value);
   graph.reorder_inputs(order);
@@ -381,6 +383,7 @@ Program trace(const TracedFunction& function, const std::vector<TraceInput>& inp
   for (const TraceInput& input : inputs)
     if (!input.sample.is_meta()) program.example_inputs.push_back({input.path, to_tensor_data(input.sample)});
   if (notes != nullptr) {
+    *notes = attempt.notes;
     for (const auto& fixed : attempt.env->specializations()) {
       const auto* info = attempt.env->try_info(fixed.symbol);
       notes->push_back("axis '" + fixed.symbol + "' (" + (info ? info->source : "") + ") was fixed to " +

@@ -1,5 +1,3 @@
-#include <set>
-
 #include "transporters/export/module_call.h"
 
 namespace transporters {
@@ -9,7 +7,8 @@ std::vector<TraceState> module_state(const torch::nn::Module& module) {
   for (const auto& entry : module.named_parameters())
     if (entry.value().defined()) state.push_back({.name = entry.key(), .tensor = entry.value()});
   for (const auto& entry : module.named_buffers())
-    if (entry.value().defined()) state.push_back({.name = entry.key(), .tensor = entry.value(), .kind = InputKind::Buffer});
+    if (entry.value().defined())
+      state.push_back({.name = entry.key(), .tensor = entry.value(), .kind = InputKind::Buffer});
   return state;
 }
 

@@ -1,0 +1,119 @@
+// The exporters: from modules, functions, models of the native zoo and programs to artefacts.
+//
+//     auto batch = Dim("batch", 1, 64);
+//     auto exported = OnnxExporter().export_module(net, {x}, {.dynamic_shapes = {{{0, batch}}}});
+//     exported.save("net.onnx");
+//
+// Modules are exported as they stand: call eval() first. A module in training mode whose ops differ there (batch norm,
+// dropout) is refused.
+#pragma once
+
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "transporters/export/module_call.h"
+#include "transporters/export/pipeline.h"
+#include "transporters/models/pretrained_model.h"
+
+namespace transporters {
+
+// A tensor under the name of the argument it is passed for.
+using NamedInputs = std::vector<std::pair<std::string, at::Tensor>>;
+
+namespace detail {
+
+// Target for positional inputs, named "input_0", ... unless names are given.
+ExportTarget module_target(TracedModule module, const std::vector<at::Tensor>& inputs,
+                           const std::vector<std::string>& names);
+ExportTarget model_target(const std::shared_ptr<PreTrainedModel>& model, const ModelInputs& inputs);
+ExportTarget function_target(TracedFunction function, const NamedInputs& inputs);
+
+}  // namespace detail
+
+// What both exporters share; `Derived` has a Config and lower().
+template <typename Derived, typename ConfigType>
+class Exporter {
+ public:
+  using Config = ConfigType;
+
+  explicit Exporter(const Registry& registry = Registry::global()) : registry_(&registry) {}
+
+  // Any libtorch module whose forward takes tensors: a module, a holder (torch::nn::Sequential), a shared_ptr.
+  // `inputs` are samples, one per argument; `names` name them in the artefact ("input_0", ... by default).
+  template <typename Module>
+  ExportedModel export_module(Module& module, const std::vector<at::Tensor>& inputs, const Config& config = {},
+                              const std::vector<std::string>& names = {}) const {
+    return run(detail::module_target(traced_module(module), inputs, names), config);
+  }
+  template <typename Module>
+  ExportedModel export_module(Module&& module, const std::vector<at::Tensor>& inputs, const Config& config = {},
+                              const std::vector<std::string>& names = {}) const
+    requires(!std::is_lvalue_reference_v<Module>)
+  {
+    return export_module<Module>(module, inputs, config, names);
+  }
+
+  // A model of the native zoo, called with keyword arguments.
+  ExportedModel export_model(const std::shared_ptr<PreTrainedModel>& model, const ModelInputs& inputs,
+                             const Config& config = {}) const {
+    return run(detail::model_target(model, inputs), config);
+  }
+
+  // Any callable from tensors to a tensor, or to tuples and vectors of tensors. Tensors it captures become constants.
+  template <typename Function>
+  ExportedModel export_function(Function function, const NamedInputs& inputs, const Config& config = {}) const {
+    TracedFunction traced = [function](const std::vector<at::Tensor>& tensors) {
+      TraceResult result;
+      result.spec = detail::flatten_result(function(tensors), "output", result.outputs);
+      return result;
+    };
+    return run(detail::function_target(std::move(traced), inputs), config);
+  }
+
+  // A prepared target: what the other forms come down to.
+  ExportedModel run(const ExportTarget& target, const Config& config) const {
+    ExportedModel model(Derived::kFormat, config);
+    std::vector<std::string> notes;
+    Program program = trace_program(target, Derived::tracing(config), Derived::backends(), *registry_, &notes);
+    model.add("model", Derived::lower(std::move(program), config, *registry_));
+    model.set_config_files(target.config_files);
+    model.notes = std::move(notes);
+    return model;
+  }
+
+  // A program that was traced before or read from a `.pt2`.
+  ExportedModel convert(Program program, const Config& config = {}) const {
+    ExportedModel model(Derived::kFormat, config);
+    model.add("model", Derived::lower(std::move(program), config, *registry_));
+    return model;
+  }
+
+ private:
+  const Registry* registry_;
+};
+
+class DynamoExporter : public Exporter<DynamoExporter, DynamoConfig> {
+ public:
+  static constexpr ExportFormat kFormat = ExportFormat::Dynamo;
+  using Exporter::Exporter;
+  static std::vector<std::string> backends() { return {"dynamo"}; }
+  static const DynamoConfig& tracing(const DynamoConfig& config) { return config; }
+  static ExportedComponent lower(Program program, const DynamoConfig& config, const Registry& registry) {
+    return lower_dynamo(std::move(program), config, registry);
+  }
+};
+
+class OnnxExporter : public Exporter<OnnxExporter, OnnxConfig> {
+ public:
+  static constexpr ExportFormat kFormat = ExportFormat::Onnx;
+  using Exporter::Exporter;
+  static std::vector<std::string> backends() { return {"dynamo", "onnx"}; }
+  static DynamoConfig tracing(const OnnxConfig& config) { return config.dynamo(); }
+  static ExportedComponent lower(Program program, const OnnxConfig& config, const Registry& registry) {
+    return lower_onnx(std::move(program), config, registry);
+  }
+};
+
+}  // namespace transporters

@@ -1,0 +1,36 @@
+// The stages of an export, in order, on one page: see pipeline_torch.cpp.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "transporters/export/exported_model.h"
+#include "transporters/registry/registry.h"
+#include "transporters/trace/tracer.h"
+
+namespace transporters {
+
+// What an exporter is given: code, its inputs and state, and what the manifest says of them.
+struct ExportTarget {
+  TracedFunction forward;
+  std::vector<TraceState> state;
+  // Samples by leaf path; their `dims` are filled in from the config.
+  std::vector<TraceInput> inputs;
+  // Names for the axes of an input when every axis is dynamic ("batch", "sequence"); may be shorter or absent.
+  std::map<std::string, std::vector<std::string>> axis_names;
+  TreeSpec in_spec;
+  std::string architecture;
+  std::map<std::string, std::string> config_files;
+};
+
+// Traces and cleans up: what DynamoExporter returns and every other exporter starts from. `backends` are those whose
+// patches apply; `notes` takes what a user should know.
+Program trace_program(const ExportTarget& target, const DynamoConfig& config, const std::vector<std::string>& backends,
+                      const Registry& registry, std::vector<std::string>* notes);
+
+// Lowers a traced or loaded program for its format.
+ExportedComponent lower_dynamo(Program program, const DynamoConfig& config, const Registry& registry);
+ExportedComponent lower_onnx(Program program, const OnnxConfig& config, const Registry& registry);
+
+}  // namespace transporters

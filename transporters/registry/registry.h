@@ -1,0 +1,102 @@
+// What extends an export, by backend: reversible patches, applied while a model is traced, and irreversible fixes,
+// applied to the traced graph. Backends: "dynamo", "onnx", "openvino", "executorch". Every export starts with the
+// patches of "dynamo".
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "transporters/graph/program.h"
+#include "transporters/passes/pass.h"
+#include "transporters/registry/method.h"
+#include "transporters/registry/op_patch.h"
+
+namespace transporters {
+
+// Looks at one node and may rewrite the graph around it (insert, replace, erase this node). Returns whether it did.
+using NodeFix = std::function<bool(Node& node)>;
+// Rewrites a program. Returns whether it did.
+using ProgramFix = std::function<bool(Program& program)>;
+
+// Names one registration, to take it back.
+enum class RegistrationId : uint64_t {};
+
+class Registry {
+ public:
+  // The registry that exporters use, with the built-in patches and fixes.
+  static Registry& global();
+
+  Registry();
+  ~Registry();
+  Registry(const Registry&) = delete;
+  Registry& operator=(const Registry&) = delete;
+
+  // Replaces ATen ops ("aten::where.self") while tracing for `backend`. Throws Error for an unknown backend or op.
+  RegistrationId register_patch(std::string_view backend, const std::vector<std::string>& paths, OpPatchFactory factory);
+
+  // Replaces methods of the native zoo ("layers.rope.apply"); `factory` receives the original. Throws Error for an
+  // unknown path (with near names) or one of another signature.
+  template <typename Signature>
+  RegistrationId register_patch(std::string_view backend, const std::vector<std::string>& paths,
+                                std::function<std::function<Signature>(std::function<Signature>)> factory) {
+    std::vector<MethodPatch> patches;
+    for (const std::string& path : paths) {
+      auto* method = dynamic_cast<Method<Signature>*>(find_method(path, typeid(Signature)));
+      patches.push_back({path, [method, factory] {
+                           std::function<Signature> original = method->current();
+                           method->set(factory(original));
+                           return [method, original] { method->set(original); };
+                         }});
+    }
+    return add_method_patches(backend, std::move(patches));
+  }
+
+  // Applied to each node of the graph in order, before and again after decompositions.
+  RegistrationId register_fx_node_fix(std::string_view backend, std::string name, NodeFix fix);
+  // Applied to the whole program, before node fixes.
+  RegistrationId register_fx_program_fix(std::string_view backend, std::string name, ProgramFix fix);
+  // Takes a registration back; unknown ids are ignored.
+  void unregister(RegistrationId id);
+
+  std::vector<OpPatch> op_patches(std::string_view backend) const;
+  std::vector<std::string> patch_paths(std::string_view backend) const;
+  // Fixes as passes, for the pass driver.
+  std::vector<Pass> program_fixes(std::string_view backend) const;
+  std::vector<Pass> node_fixes(std::string_view backend) const;
+
+ private:
+  friend class MethodPatchScope;
+  using Undo = std::function<void()>;
+  struct MethodPatch {
+    std::string path;
+    std::function<Undo()> apply;
+  };
+  static MethodBase* find_method(const std::string& path, const std::type_info& signature);
+  RegistrationId add_method_patches(std::string_view backend, std::vector<MethodPatch> patches);
+
+  struct Entries;
+  std::unique_ptr<Entries> entries_;
+};
+
+// Keeps the method patches of some backends in place for its lifetime; they come off in reverse order, also when an
+// exception passes.
+class MethodPatchScope {
+ public:
+  MethodPatchScope(const Registry& registry, const std::vector<std::string>& backends);
+  ~MethodPatchScope();
+  MethodPatchScope(const MethodPatchScope&) = delete;
+  MethodPatchScope& operator=(const MethodPatchScope&) = delete;
+
+ private:
+  void restore();
+
+  std::vector<std::function<void()>> undo_;
+};
+
+// Checks a backend's name. Throws Error with near names.
+void check_backend(std::string_view backend);
+
+}  // namespace transporters
