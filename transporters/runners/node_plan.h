@@ -1,0 +1,53 @@
+// One node made ready to run: its operator, its constants as IValues, and where its values lie.
+#pragma once
+
+#include <ATen/core/dispatch/Dispatcher.h>
+
+#include <unordered_map>
+#include <vector>
+
+#include "transporters/graph/graph.h"
+#include "transporters/runners/symbol_values.h"
+
+namespace transporters {
+
+// Place of each value among a run's registers.
+using Slots = std::unordered_map<const Value*, size_t>;
+using Registers = std::vector<c10::IValue>;
+
+class NodePlan {
+ public:
+  NodePlan(const Node& node, const Slots& slots, SymbolValues& symbols);
+
+  // Runs the op and stores its outputs. Throws Error naming op, module and the inputs' types when the op fails.
+  void run(Registers& registers, SymbolValues& symbols, std::vector<c10::IValue>& stack) const;
+
+  // Registers that no later node reads; cleared after the node.
+  std::vector<size_t> last_uses;
+
+ private:
+  enum class Source : uint8_t { Constant, Slot, Slots, OptionalSlots, Expr, Exprs };
+  struct Input {
+    Source source = Source::Constant;
+    ArgumentKind kind = ArgumentKind::Other;
+    c10::IValue constant;
+    std::vector<std::ptrdiff_t> slots;  // -1 for None in a list
+    std::vector<size_t> exprs;
+  };
+
+  Input input(const Argument& argument, ArgumentKind kind, const c10::Argument& schema, const Slots& slots,
+              SymbolValues& symbols) const;
+  c10::IValue read(const Input& input, const Registers& registers, SymbolValues& symbols) const;
+  void store(Registers& registers, SymbolValues& symbols, std::vector<c10::IValue>& stack) const;
+  std::string describe(const Registers& registers) const;
+
+  c10::OperatorHandle op_;
+  ErrorContext context_;
+  std::vector<Input> inputs_;
+  std::vector<size_t> outputs_;
+  std::vector<std::string> output_names_;
+  std::vector<const std::vector<SymbolBinding>*> bindings_;  // one per output
+  bool list_output_ = false;
+};
+
+}  // namespace transporters
