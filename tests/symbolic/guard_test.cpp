@@ -243,7 +243,9 @@ TEST_CASE("expect: makes later questions decidable") {
   CHECK(z.asserts().back() == "Eq(s, u0)");
   CHECK(z.env.info("s").range == Range{0, 10});
 
-  Expr v = z.env.add_unbacked({0, kUnbounded}, "aten::item");
+  z.env.add_unbacked({0, kUnbounded}, "aten::item");
+  z.env.expect(Expr::parse("Ne(u1, 0)"));
+  CHECK(z.env.info("u1").range.min == 1);
   z.env.expect(Expr::parse("And(u1 <= t, Eq(Mod(u1, 2), 0))"));
   CHECK(z.guard("u1 <= t"));
   CHECK(z.simplify("2*FloorDiv(u1, 2)") == "u1");

@@ -1,5 +1,6 @@
 // ATen's own code on tensors with symbolic sizes: layout predicates and composite shape arithmetic.
 #include <ATen/ExpandUtils.h>
+#include <ATen/InferSize.h>
 #include <ATen/TensorUtils.h>
 #include <c10/core/TensorImpl.h>
 #include <doctest/doctest.h>
@@ -110,9 +111,11 @@ TEST_CASE("ATen's shape arithmetic neither guards on 0 and 1 nor specialises") {
   auto view = at::infer_size_dv(z.sym(std::vector<Expr>{z.b, -1, 4}), to_sym_int(z.b * z.s * 32, z.env));
   CHECK(to_expr(view[1]) == z.s * 8);
 
-  auto strides =
-      at::detail::computeStride(z.sym(std::vector<Expr>{z.b, z.s, 32}), z.sym(std::vector<Expr>{z.s * 32, 32, 1}),
-                                c10::SymDimVector(z.sym(std::vector<Expr>{z.b, z.s, 4, 8})));
+  const auto old_sizes = z.sym(std::vector<Expr>{z.b, z.s, 32});
+  const auto old_strides = z.sym(std::vector<Expr>{z.s * 32, 32, 1});
+  const auto new_sizes = z.sym(std::vector<Expr>{z.b, z.s, 4, 8});
+  auto strides = at::detail::computeStride(c10::SymIntArrayRef(old_sizes), c10::SymIntArrayRef(old_strides),
+                                           c10::SymIntArrayRef(new_sizes));
   REQUIRE(strides.has_value());
   CHECK(to_expr((*strides)[1]) == Expr(32));
   CHECK(to_expr((*strides)[2]) == Expr(8));

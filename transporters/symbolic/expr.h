@@ -3,8 +3,11 @@
 // An Expr is an immutable handle to a shared node. Constructors canonicalise (constants folded, sums and products
 // flattened and sorted, like terms collected), so that equal sizes written differently compare equal:
 //     Expr::symbol("batch") * 2 + Expr::symbol("batch") == 3 * Expr::symbol("batch")
-// Canonicalisation uses only what holds for every integer. What holds only inside a symbol's range is ShapeEnv's part.
-// Integer division and modulo round toward minus infinity, as in Python.
+// Canonicalisation uses only what holds for every integer for which the expression has a value (a division by zero has
+// none), with integers that become reals taken to be exact, as they are below 2**53. What holds only inside a symbol's
+// range is ShapeEnv's part. Integer division and modulo round toward minus infinity, as in Python. Arithmetic on reals
+// is never regrouped. Integers and reals mix as in Python; booleans are no numbers (InternalError). A constant that
+// leaves int64 throws Error.
 #pragma once
 
 #include <cstddef>
@@ -68,6 +71,7 @@ class Expr {
   Expr(int value) : Expr(int64_t{value}) {}  // NOLINT(google-explicit-constructor)
   explicit Expr(std::shared_ptr<const Node> node) : node_(std::move(node)) {}
 
+  // Throws Error unless the name is an identifier.
   static Expr symbol(std::string_view name);
   static Expr real(double value);
   static Expr boolean(bool value);
@@ -88,7 +92,8 @@ class Expr {
   // True for the integer constant `value`.
   bool is(int64_t value) const { return as_integer() == value; }
 
-  // Infix text in Python syntax with FloorDiv, Mod, Max, Min, ... as calls: "2*batch + 1", "FloorDiv(sequence, 2)".
+  // Infix text in Python syntax with FloorDiv, Mod, Max, Min, ... as calls: "2*batch + 1", "FloorDiv(sequence, 2)". The
+  // functions have the names of torch.utils._sympy.functions, so torch reads the text as this expression.
   std::string str() const;
   size_t hash() const;
   // Names of the symbols inside, sorted, each once.
@@ -116,6 +121,7 @@ Expr operator+(const Expr& a, const Expr& b);
 Expr operator-(const Expr& a, const Expr& b);
 Expr operator-(const Expr& a);
 Expr operator*(const Expr& a, const Expr& b);
+// An integer to a constant negative power throws Error; to a real power, or as a real, it is a real.
 Expr pow(const Expr& base, const Expr& exponent);
 Expr floor_div(const Expr& a, const Expr& b);
 Expr ceil_div(const Expr& a, const Expr& b);
@@ -138,6 +144,7 @@ inline Expr greater_equal(const Expr& a, const Expr& b) { return less_equal(b, a
 Expr logical_and(const Expr& a, const Expr& b);
 Expr logical_or(const Expr& a, const Expr& b);
 Expr logical_not(const Expr& a);
+// The branch that is not chosen may have no value.
 Expr select(const Expr& condition, const Expr& if_true, const Expr& if_false);
 // Product of sizes; 1 for none.
 Expr product(std::span<const Expr> sizes);

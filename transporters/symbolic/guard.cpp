@@ -142,6 +142,12 @@ void ShapeEnv::expect_condition(const Expr& condition, const std::string& messag
     for (const Expr& operand : current.operands()) expect_condition(operand, message, where);
     return;
   }
+  // At an end of the range, different is smaller or larger.
+  if (current.kind() == Kind::NotEqual && current.operands()[0].type() == Type::Integer) {
+    Range difference = bounds(current.operands()[1] - current.operands()[0]);
+    if (difference.min == 0) current = less(current.operands()[0], current.operands()[1]);
+    if (difference.max == 0) current = less(current.operands()[1], current.operands()[0]);
+  }
   // An example that contradicts it leaves ranges and symbols alone: the program's user will be told by the assert.
   auto hint = hint_number(current);
   bool contradicted = hint && !std::get<bool>(*hint);

@@ -26,9 +26,12 @@ std::vector<size_t> channels_last_order(size_t rank) {
   return order;
 }
 
+bool is_empty(std::span<const Expr> sizes) {
+  return std::ranges::any_of(sizes, [](const Expr& size) { return size.is(0); });
+}
+
 bool is_dense_in_order(const ShapeEnv& env, std::span<const Expr> sizes, std::span<const Expr> strides,
                        std::span<const size_t> order) {
-  if (std::ranges::any_of(sizes, [](const Expr& size) { return size.is(0); })) return true;
   Expr expected = 1;
   for (size_t axis : order) {
     if (is_known(env, equal(sizes[axis], 1))) continue;
@@ -41,7 +44,7 @@ bool is_dense_in_order(const ShapeEnv& env, std::span<const Expr> sizes, std::sp
 }  // namespace
 
 bool is_contiguous(const ShapeEnv& env, std::span<const Expr> sizes, std::span<const Expr> strides) {
-  return is_dense_in_order(env, sizes, strides, row_major_order(sizes.size()));
+  return is_empty(sizes) || is_dense_in_order(env, sizes, strides, row_major_order(sizes.size()));
 }
 
 bool is_channels_last_contiguous(const ShapeEnv& env, std::span<const Expr> sizes, std::span<const Expr> strides,
@@ -64,7 +67,7 @@ bool is_channels_last_strides(const ShapeEnv& env, std::span<const Expr> sizes, 
 }
 
 bool is_non_overlapping_and_dense(const ShapeEnv& env, std::span<const Expr> sizes, std::span<const Expr> strides) {
-  if (std::ranges::any_of(sizes, [](const Expr& size) { return size.is(0); })) return true;
+  if (is_empty(sizes)) return true;
   std::vector<size_t> left;
   for (size_t axis = 0; axis < sizes.size(); ++axis) {
     if (!is_known(env, equal(sizes[axis], 1))) left.push_back(axis);
