@@ -2,9 +2,9 @@
 
 #include <nlohmann/json.hpp>
 
+#include "transporters/checkpoint/config.h"
 #include "transporters/error.h"
 #include "transporters/export/versions.h"
-#include "transporters/graph/dtype_name.h"
 #include "transporters/version.h"
 
 namespace transporters {
@@ -13,7 +13,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 Json describe_tensor(ScalarType dtype, const std::vector<int64_t>& sizes) {
-  return {{"rank", sizes.size()}, {"shape", sizes}, {"dtype", torch_dtype_name(dtype)}};
+  return {{"rank", sizes.size()}, {"shape", sizes}, {"dtype", dtype_name(dtype)}};
 }
 
 // Sizes at the hints: for programs that carry no example inputs.
@@ -122,7 +122,7 @@ class KwargsWalk {
 std::string module_dtype(const Program& program) {
   for (const auto& input : program.inputs)
     if (input.kind == InputKind::Parameter && input.value && c10::isFloatingType(input.value->dtype()))
-      return std::string(torch_dtype_name(input.value->dtype()));
+      return dtype_name(input.value->dtype());
   return "float32";
 }
 
