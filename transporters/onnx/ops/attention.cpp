@@ -53,7 +53,6 @@ Outputs attention(Lowering& l, const AtenNode& n) {
   const ScalarType dtype = out_dtype(n);
   const AtenValue* query = n.tensor("query");
   const AtenValue* key = n.tensor("key");
-  const AtenValue* value = n.tensor("value");
   const int64_t dims = rank(query);
   const Expr queries = size_at(query, -2), keys = size_at(key, -2);
   if (n.real("dropout_p") != 0) {

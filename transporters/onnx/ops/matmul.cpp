@@ -75,7 +75,7 @@ Outputs outer(Lowering& l, const AtenNode& n) {
 // True when something else than a Linear reads the bytes of this parameter (a tied embedding): it must then stay as it
 // lies, or the file would hold it twice.
 bool is_read_otherwise(const Lowering& l, const AtenValue* weight) {
-  const auto is_linear_use = [](const Use& use) {
+  const auto is_linear_use = [](const transporters::Use& use) {
     return use.node->is("aten::linear") && use.node->schema().arguments[use.argument].name == "weight";
   };
   const InputSpec* spec = l.program().find_input(weight);
