@@ -104,7 +104,7 @@ class Value {
 
   DataType type = DataType::UNDEFINED;  // UNDEFINED: not known
   std::optional<Shape> shape;           // nullopt: rank not known
-  std::optional<Tensor> initializer;
+  std::optional<Tensor> initializer;    // a constant, or the default of a graph input
   std::string other_type;  // a serialised TypeProto when this is no tensor (sequence, map, optional), else empty
 
  private:

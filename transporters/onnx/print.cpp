@@ -93,6 +93,7 @@ void print_graph(std::ostream& out, const Graph& graph, const std::string& inden
       } else {
         out << values[i]->name();
         if (with_types) out << ": " << type_of(*values[i]);
+        if (with_types && values[i]->initializer) print_contents(out, *values[i]->initializer);
       }
     }
   };

@@ -166,6 +166,14 @@ class Reader {
     model.producer.clear();
     pbf_message<F> message(bytes_.data, bytes_.size);
     bool has_graph = false;
+    // Fields may come in any order, and the version says how to read the graph.
+    for (auto first = message; first.next();) {
+      if (first.tag() == F::ir_version) {
+        ir_version_ = integer(first);
+      } else {
+        first.skip();
+      }
+    }
     while (message.next()) {
       switch (message.tag()) {
         case F::ir_version: model.ir_version = integer(message); break;
@@ -240,15 +248,21 @@ class Reader {
         continue;
       }
       auto [name, type] = read_value_info(inner<proto::ValueInfoProto>(message));
-      // IR 3 lists initializers among the inputs; as inputs with a default value they are still initializers here.
-      if (initializers.contains(name)) continue;
       if (name.empty()) throw fail("a graph input has no name");
+      // An input with an initializer has a default; before IR 4 every initializer is listed as an input.
+      const auto initial = initializers.find(name);
+      if (initial != initializers.end() && ir_version_ < 4) continue;
       define(graph, scope, name);
       Value* value = graph.add_input(name, type.type, std::move(type.shape));
       value->other_type = std::move(type.other);
+      if (initial != initializers.end()) {
+        value->initializer = std::move(initial->second);
+        initializers.erase(initial);
+      }
       scope.values[name] = value;
     }
     for (const auto& name : initializer_order) {
+      if (!initializers.contains(name)) continue;
       define(graph, scope, name);
       scope.values[name] = graph.add_initializer(name, std::move(initializers.at(name)));
     }
@@ -626,6 +640,7 @@ class Reader {
 
   Bytes bytes_;
   std::filesystem::path folder_;
+  int64_t ir_version_ = 0;
   std::map<std::string, Bytes> files_;  // by location
 };
 

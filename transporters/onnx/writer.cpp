@@ -181,6 +181,14 @@ void optional_bytes(Sink& sink, Field field, std::string_view value) {
   if (!value.empty()) sink.bytes(field, value);
 }
 
+// Constants, and the defaults of inputs that have one.
+void for_each_initializer(const Graph& graph, const auto& f) {
+  for (const auto& value : graph.initializers()) f(*value);
+  for (const Value* input : graph.inputs()) {
+    if (input->initializer) f(*input);
+  }
+}
+
 template <typename Sink>
 void encode_tensor(Sink& sink, const Tensor& tensor, std::string_view name, const Location* external) {
   using F = proto::TensorProto;
@@ -305,13 +313,12 @@ void encode_graph(Sink& sink, const Graph& graph, const Locations& locations) {
     sink.message(F::node, [&](auto& inner) { encode_node(inner, *node, locations); });
   }
   sink.bytes(F::name, graph.name);
-  for (const auto& value : graph.initializers()) {
-    const auto external = locations.find(value.get());
+  for_each_initializer(graph, [&](const Value& value) {
+    const auto external = locations.find(&value);
     sink.message(F::initializer, [&](auto& inner) {
-      encode_tensor(inner, *value->initializer, value->name(),
-                    external == locations.end() ? nullptr : &external->second);
+      encode_tensor(inner, *value.initializer, value.name(), external == locations.end() ? nullptr : &external->second);
     });
-  }
+  });
   optional_bytes(sink, F::doc_string, graph.doc);
   const auto value_info = [&](F field, const Value& value) {
     sink.message(field, [&](auto& inner) { encode_value(inner, value); });
@@ -382,11 +389,11 @@ void save(const std::vector<NamedModel>& models, AtomicFiles& files, const SaveO
     if (!options.external_data && encoded_size(*model, {}) <= options.max_model_size) continue;
     DataLayout& layout = layout_for(options.data_file.empty() ? file + ".data" : options.data_file);
     model->graph->for_each_graph([&](const Graph& graph) {
-      for (const auto& value : graph.initializers()) {
-        const Tensor& tensor = *value->initializer;
-        if (tensor.type == DataType::STRING || tensor.data.nbytes() < options.external_threshold) continue;
-        locations[i].emplace(value.get(), layout.add(tensor.data));
-      }
+      for_each_initializer(graph, [&](const Value& value) {
+        const Tensor& tensor = *value.initializer;
+        if (tensor.type == DataType::STRING || tensor.data.nbytes() < options.external_threshold) return;
+        locations[i].emplace(&value, layout.add(tensor.data));
+      });
     });
     const uint64_t size = encoded_size(*model, locations[i]);
     if (size > options.max_model_size) {

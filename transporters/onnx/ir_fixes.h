@@ -1,0 +1,35 @@
+// Rewrites of an ONNX model that change what it looks like, not what it computes.
+#pragma once
+
+#include <span>
+#include <string_view>
+
+#include "transporters/onnx/model.h"
+
+namespace transporters::onnx {
+
+struct IrFix {
+  std::string_view name;
+  std::string_view what;  // one line for listings
+  bool (*apply)(Model&);  // true when it changed the model
+};
+
+// The built-in fixes, in the order they run.
+std::span<const IrFix> ir_fixes();
+
+// Runs all of them.
+void apply_ir_fixes(Model& model);
+
+// Identity nodes whose output is no graph output of its own, or whose input only it reads.
+bool remove_identities(Model& model);
+// A Cast to the type its input has, and a Cast of a Cast that lost nothing.
+bool remove_casts(Model& model);
+// Transpose of a weight that nothing else reads in its own layout: the weight itself becomes a transposed view, which
+// the writer stores transposed.
+bool fold_weight_transposes(Model& model);
+// Nodes with the same op, inputs and attributes become one.
+bool merge_equal_nodes(Model& model);
+// Nodes and initializers that no output depends on.
+bool remove_dead_nodes(Model& model);
+
+}  // namespace transporters::onnx
