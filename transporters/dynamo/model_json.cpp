@@ -278,9 +278,8 @@ class ModelWriter {
       const size_t position = *node.schema().find(argument.name);
       const bool positional = !schema[position].keyword_only && position == next_positional;
       if (positional) ++next_positional;
-      inputs.push_back({{"name", argument.name},
-                        {"arg", write_argument(argument)},
-                        {"kind", positional ? kPositional : kKeyword}});
+      inputs.push_back(
+          {{"name", argument.name}, {"arg", write_argument(argument)}, {"kind", positional ? kPositional : kKeyword}});
     }
     Json outputs = write_node_outputs(node);
     const bool is_single = node.outputs().size() == 1 && !outputs.empty() && !outputs[0].contains("as_tensors");

@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <cstring>
 #include <limits>
 
 #include "transporters/dynamo/crc32.h"
 #include "transporters/dynamo/zip_format.h"
 #include "transporters/error.h"
+#include "transporters/graph/tensor_blocks.h"
 
 namespace transporters::dynamo {
 namespace {
@@ -71,11 +71,15 @@ void ZipWriter::begin(std::string_view name, uint64_t size) {
   records_.push_back(std::move(record));
 }
 
-void ZipWriter::append(const void* data, size_t size) {
+void ZipWriter::append(const void* data, uint64_t size) {
   Record& record = records_.back();
-  record.crc = crc32(record.crc, data, size);
+  const auto* p = static_cast<const char*>(data);
+  for (uint64_t done = 0; done < size; done += kBlock) {
+    const uint64_t block = std::min(kBlock, size - done);
+    record.crc = crc32(record.crc, p + done, block);
+    emit(p + done, block);
+  }
   record.size += size;
-  emit(data, size);
 }
 
 void ZipWriter::end() {
@@ -94,29 +98,13 @@ void ZipWriter::add(std::string_view name, std::string_view bytes) { add(name, b
 
 void ZipWriter::add(std::string_view name, const void* data, uint64_t size) {
   begin(name, size);
-  const auto* p = static_cast<const char*>(data);
-  for (uint64_t done = 0; done < size; done += kBlock) append(p + done, std::min(kBlock, size - done));
+  append(data, size);
   end();
 }
 
 void ZipWriter::add(std::string_view name, const TensorData& data) {
-  if (data.is_contiguous()) return add(name, data.data, data.nbytes());
   begin(name, data.nbytes());
-  const size_t element = c10::elementSize(data.dtype);
-  std::vector<int64_t> index(data.sizes.size(), 0);
-  std::string block;
-  block.reserve(kBlock + element);
-  const auto* base = static_cast<const char*>(data.data);
-  for (int64_t left = data.numel(); left > 0; --left) {
-    int64_t offset = 0;
-    for (size_t d = 0; d < index.size(); ++d) offset += index[d] * data.strides[d];
-    block.append(base + offset * static_cast<int64_t>(element), element);
-    if (block.size() >= kBlock || left == 1) {
-      append(block.data(), block.size());
-      block.clear();
-    }
-    for (size_t d = index.size(); d-- > 0 && ++index[d] == data.sizes[d];) index[d] = 0;
-  }
+  for_each_block(data, kBlock, [this](const void* bytes, size_t size) { append(bytes, size); });
   end();
 }
 

@@ -43,7 +43,7 @@ class ZipWriter {
   };
 
   void begin(std::string_view name, uint64_t size);
-  void append(const void* data, size_t size);
+  void append(const void* data, uint64_t size);
   void end();
   void emit(const void* data, size_t size);
   std::string serialization_id() const;
