@@ -23,6 +23,12 @@ bool is_reserved(std::string_view name) {
   return std::find(kReserved.begin(), kReserved.end(), name) != kReserved.end();
 }
 
+bool is_identifier(std::string_view name) {
+  const auto is_word = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; };
+  return !name.empty() && std::isdigit(static_cast<unsigned char>(name.front())) == 0 &&
+         std::all_of(name.begin(), name.end(), is_word);
+}
+
 std::string identifier(std::string_view wanted) {
   std::string name;
   for (char c : wanted) name += std::isalnum(static_cast<unsigned char>(c)) != 0 ? c : '_';
@@ -46,6 +52,8 @@ const char* prefix(InputKind kind) {
 
 }  // namespace
 
+bool is_python_name(std::string_view name) { return is_identifier(name) && !is_reserved(name); }
+
 SymbolNames::SymbolNames(const Program& program) : program_(program) {
   int backed = 0, unbacked = 0;
   const auto sources = find_symbol_sources(program);
@@ -55,9 +63,14 @@ SymbolNames::SymbolNames(const Program& program) : program_(program) {
     const bool is_input = source != sources.end() && source->second.value->producer() == nullptr;
     names_[symbol] = is_input ? "s" + std::to_string(backed++) : "u" + std::to_string(unbacked++);
   };
-  for (const InputSpec& input : program.inputs)
-    if (input.value != nullptr)
-      for (const auto& symbol : symbols_of(input.value->type())) name(symbol);
+  // Dimension by dimension, so that the first size of the first input is s0.
+  for (const InputSpec& input : program.inputs) {
+    if (input.value == nullptr) continue;
+    if (input.value->is_tensor())
+      for (const Expr& size : input.value->sizes())
+        for (const auto& symbol : size.symbols()) name(symbol);
+    for (const auto& symbol : symbols_of(input.value->type())) name(symbol);
+  }
   for (const Node& node : *program.graph) {
     for (const Value* output : node.outputs())
       for (const auto& symbol : symbols_of(output->type())) name(symbol);

@@ -13,6 +13,9 @@
 
 namespace transporters::dynamo {
 
+// Whether Python code can have a variable of that name beside torch.fx's own.
+bool is_python_name(std::string_view name);
+
 class SymbolNames {
  public:
   explicit SymbolNames(const Program& program);
