@@ -103,6 +103,10 @@ Expr of_reals(const Operands& operands) {
   return fold<f>(reals);
 }
 
+Expr real_power(const Operands& operands) {
+  return operands[1].as_real() == 0.5 ? symbolic::sqrt(real(operands[0])) : of_reals<symbolic::pow>(operands);
+}
+
 Expr identity(const Operands& operands) { return operands[0]; }
 Expr to_float(const Operands& operands) { return real(operands[0]); }
 Expr square_root(const Operands& operands) { return symbolic::sqrt(real(operands[0])); }
@@ -114,7 +118,7 @@ const std::map<std::string, Function, std::less<>>& functions() {
       {"Mul", {1, kAny, fold<multiply>}},
       {"Pow", {2, 2, binary<power>}},
       {"PowByNatural", {2, 2, binary<power>}},
-      {"FloatPow", {2, 2, of_reals<symbolic::pow>}},
+      {"FloatPow", {2, 2, real_power}},
       {"Min", {1, kAny, fold<minimum>}},
       {"Max", {1, kAny, fold<maximum>}},
       {"min", {1, kAny, fold<minimum>}},

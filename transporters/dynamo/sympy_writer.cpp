@@ -54,8 +54,6 @@ const char* constructor(const Expr& expr) {
       return "ToFloat";
     case Kind::TrueDiv:
       return integers() ? "IntTrueDiv" : "FloatTrueDiv";
-    case Kind::Sqrt:
-      return "OpaqueUnaryFn_sqrt";
     case Kind::Equal:
       return "Equality";
     case Kind::NotEqual:
@@ -92,6 +90,9 @@ std::string to_sympy(const Expr& expr, const std::function<std::string(const std
       return "Piecewise(ExprCondPair(" + to_sympy(operands[1], symbol) + ", " + to_sympy(operands[0], symbol) +
              "), ExprCondPair(" + to_sympy(operands[2], symbol) + ", true))";
     }
+    case Kind::Sqrt:
+      // torch writes OpaqueUnaryFn_sqrt, which its own reader can't evaluate.
+      return "FloatPow(" + to_sympy(expr.operands()[0], symbol) + ", Float('0.5', precision=53))";
     default: {
       std::string text = constructor(expr);
       const char* separator = "(";
