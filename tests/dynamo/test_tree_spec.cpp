@@ -47,6 +47,11 @@ TEST_CASE("leaf paths use the names of the context") {
         std::vector<std::string>{"0", "1.0"});
   const TreeSpec dataclass{"my.Data", R"([["a", "b"], ["c"]])", {TreeSpec::leaf(), TreeSpec::leaf()}};
   CHECK(dataclass.leaf_paths() == std::vector<std::string>{"a", "b"});
+  const TreeSpec pairs{
+      "my.Cache",
+      R"({"_t": "obj", "p": "my:Cache", "s": {"states": {"_t": "items", "v": [[0, {"_t": "tensor", "i": 0}]]}, "n": {"_t": "sym", "i": 1}}})",
+      {TreeSpec::leaf(), TreeSpec::leaf()}};
+  CHECK(pairs.leaf_paths() == std::vector<std::string>{"states.0", "n"});
   CHECK(TreeSpec::leaf().leaf_paths() == std::vector<std::string>{""});
   CHECK(TreeSpec::loads(kInSpec).leaf_paths() == std::vector<std::string>{"1.input_ids", "1.attention_mask"});
 }

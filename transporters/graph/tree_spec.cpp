@@ -91,10 +91,16 @@ void find_tensors(const Json& json, const std::string& path, std::vector<std::st
   if (json.is_array()) {
     for (size_t i = 0; i < json.size(); ++i) visit(std::to_string(i), json[i]);
   } else if (json.is_object()) {
-    if (json.value("_t", Json()) == "tensor" && json.contains("i") && json["i"].is_number_unsigned()) {
-      if (const auto index = json["i"].get<size_t>(); index < names.size()) names[index] = path;
-    } else if (json.contains("_t") && json.contains("s")) {
-      find_tensors(json["s"], path, names, depth + 1);
+    const Json tag = json.value("_t", Json());
+    if (tag == "tensor" || tag == "sym") {
+      const Json index = json.value("i", Json());
+      if (index.is_number_unsigned() && index.get<size_t>() < names.size()) names[index.get<size_t>()] = path;
+    } else if (tag == "items" && json.contains("v") && json["v"].is_array()) {  // [key, value] pairs
+      for (const Json& item : json["v"])
+        if (item.is_array() && item.size() == 2) visit(step_name(item[0]), item[1]);
+    } else if (tag.is_string()) {
+      for (const char* contents : {"s", "v"})
+        if (json.contains(contents)) find_tensors(json[contents], path, names, depth + 1);
     } else {
       for (const auto& [key, value] : json.items()) visit(key, value);
     }

@@ -1,0 +1,302 @@
+"""`.pt2` archives: what we write loads in torch and runs at other sizes; what torch writes is read, written again and
+still computes the same."""
+
+import io
+import subprocess
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+from torch.export import Dim, export
+from torch.utils import _pytree as pytree
+
+
+@pytest.fixture(scope="module")
+def tool(build_dir):
+    def run(*arguments, code=0):
+        result = subprocess.run(
+            [build_dir / "tests" / "pt2_tool", *map(str, arguments)], capture_output=True, text=True
+        )
+        assert result.returncode == code, f"exit code {result.returncode}\n{result.stdout}\n{result.stderr}"
+        return result.stdout if code == 0 else result.stderr
+
+    return run
+
+
+def assert_close(actual, expected):
+    actual, actual_spec = pytree.tree_flatten(actual)
+    expected, expected_spec = pytree.tree_flatten(expected)
+    assert actual_spec == expected_spec
+    for a, e in zip(actual, expected):
+        if isinstance(e, torch.Tensor):
+            assert a.dtype == e.dtype and a.shape == e.shape
+            if e.is_floating_point() and e.numel():
+                torch.testing.assert_close(a, e, rtol=0, atol=1e-4 * max(1.0, e.abs().max().item()))
+            else:
+                assert torch.equal(a, e)
+        else:
+            assert a == e
+
+
+PROGRAM = """\
+program Net
+symbol batch in [1, 16] hint 3
+symbol S in [1, inf] hint 5
+input %w: f32[4, 8] = parameter "fc.weight"
+input %b: f32[4] = parameter "fc.bias"
+input %buf: f32[4] = buffer "stats"
+input %np: f32[4] = buffer "pos" non_persistent
+input %c: f32[] = constant "lifted.0"
+input %x: f32[batch, S, 8] = user "x"
+input %input: f32[batch, 2*S + 1] = user "input"
+%linear: f32[batch, S, 4] = aten::linear(input=%x, weight=%w, bias=%b)  @ fc
+%add: f32[batch, S, 4] = aten::add.Tensor(self=%linear, other=%buf)
+%mul: f32[batch, S, 4] = aten::mul.Tensor(self=%add, other=%np)
+%sub: f32[batch, S, 4] = aten::sub.Tensor(self=%mul, other=%c)
+%masked: f32[batch, S, 4] = aten::clamp(self=%sub, min=-inf, max=3.5)
+%view: f32[batch*S, 4] = aten::view(self=%masked, size=[batch*S, 4])
+%arange: i64[2*S + batch] = aten::arange(end=2*S + batch, dtype=i64)
+%s0: f32[2, 4], %s1: f32[batch*S - 2, 4] = aten::split_with_sizes(self=%view, split_sizes=[2, batch*S - 2])
+%nz: i64[u0, 1] = aten::nonzero(self=%arange)
+%zeros: f32[3*u0] = aten::zeros(size=[3*u0])
+%nb: f32[4] = aten::add.Tensor(self=%buf, other=1)
+output %nb = buffer_mutation "stats"
+output %view = user "y"
+output None = user "none"
+output FloorDiv(S, 2) = user "half"
+output %arange = user "arange"
+output %zeros = user "zeros"
+output %input = user "same"
+output %s1 = user "rest"
+"""
+
+
+def test_program_runs_in_torch(tool, tmp_path):
+    torch.manual_seed(0)
+    state = {"fc.weight": torch.randn(4, 8), "fc.bias": torch.randn(4), "stats": torch.zeros(4)}
+    constants = {"pos": torch.full((4,), 2.0), "lifted.0": torch.tensor(0.5)}
+    inputs = {"input:x": torch.randn(3, 5, 8), "input:input": torch.randn(3, 11)}
+    save_file({**state, **constants, **inputs}, tmp_path / "state.safetensors")
+    (tmp_path / "net.txt").write_text(PROGRAM)
+    tool("write", tmp_path / "net.txt", tmp_path / "state.safetensors", tmp_path / "net.pt2")
+
+    program = torch.export.load(tmp_path / "net.pt2")
+    assert list(program.state_dict) == list(state)
+    assert sorted(program.constants) == sorted(constants)
+    assert torch.equal(program.example_inputs[1]["x"], inputs["input:x"])
+    module = program.module()
+    for step, (batch, length) in enumerate([(3, 5), (1, 7), (16, 2)]):
+        x, other = torch.randn(batch, length, 8), torch.randn(batch, 2 * length + 1)
+        y = (torch.nn.functional.linear(x, state["fc.weight"], state["fc.bias"]) + step) * 2 - 0.5
+        y = y.clamp(max=3.5).view(-1, 4)
+        numbers = torch.arange(2 * length + batch)
+        zeros = torch.zeros(3 * (len(numbers) - 1))
+        assert_close(module(x=x, input=other), (y, None, length // 2, numbers, zeros, other, y[2:]))
+        assert torch.equal(module.stats, torch.full((4,), step + 1.0))
+    with pytest.raises(AssertionError, match=r"x.size\(\)\[0\] <= 16"):
+        module(x=torch.randn(17, 5, 8), input=torch.randn(17, 11))
+    with pytest.raises(AssertionError, match=r"input.size\(\)\[1\] == 2 \* x.size\(\)\[1\] \+ 1"):
+        module(x=torch.randn(3, 5, 8), input=torch.randn(3, 12))
+    torch.export.save(program, io.BytesIO())
+
+
+def test_same_bytes(tool, tmp_path):
+    save_file({"w": torch.randn(4, 8)}, tmp_path / "state.safetensors")
+    (tmp_path / "net.txt").write_text(
+        'program Net\nsymbol N in [1, 9] hint 2\ninput %w: f32[4, 8] = parameter "w"\ninput %x: f32[N, 8] = user "x"\n'
+        '%y: f32[N, 4] = aten::linear(input=%x, weight=%w)\noutput %y = user "y"\n'
+    )
+    for name in ("a.pt2", "b.pt2"):
+        tool("write", tmp_path / "net.txt", tmp_path / "state.safetensors", tmp_path / name)
+    tool("rewrite", tmp_path / "a.pt2", tmp_path / "c.pt2")
+    written = (tmp_path / "a.pt2").read_bytes()
+    assert written == (tmp_path / "b.pt2").read_bytes() == (tmp_path / "c.pt2").read_bytes()
+    assert "N" in tool("show", tmp_path / "a.pt2").split("f32[")[2]  # the user's name of the symbol came back
+
+
+EXPRESSIONS = {  # text of ours: value in Python
+    "a + 2*b + 3": lambda a, b: a + 2 * b + 3,
+    "a*b - 1": lambda a, b: a * b - 1,
+    "100 - a": lambda a, b: 100 - a,
+    "FloorDiv(a*b, 3)": lambda a, b: a * b // 3,
+    "Mod(a*b, 7)": lambda a, b: a * b % 7,
+    "a**2": lambda a, b: a**2,
+    "Max(a, b, 5)": lambda a, b: max(a, b, 5),
+    "Min(a, 2*b)": lambda a, b: min(a, 2 * b),
+    "FloorToInt(IntTrueDiv(a, 3))": lambda a, b: a // 3,
+    "CeilToInt(IntTrueDiv(a*b, 4))": lambda a, b: -(-a * b // 4),
+    "TruncToInt(1.5*ToFloat(a))": lambda a, b: int(1.5 * a),
+    "RoundToInt(IntTrueDiv(a, 2))": lambda a, b: round(a / 2),
+    "TruncToInt(sqrt(ToFloat(a*b)))": lambda a, b: int((a * b) ** 0.5),
+    "Where(a < b, a, 2*b)": lambda a, b: a if a < b else 2 * b,
+    "Where(And(a <= b, Ne(a, 3)), 1, b)": lambda a, b: 1 if a <= b and a != 3 else b,
+}
+
+
+def test_size_arithmetic(tool, tmp_path):
+    """Every kind of expression as nodes: the same numbers as Python's, in torch and after torch saved it again."""
+    lines = ["program Net", "symbol a in [1, inf] hint 4", "symbol b in [1, inf] hint 6"]
+    lines += ['input %x: f32[a, b] = user "x"']
+    lines += [f"%z{i}: f32[{e}] = aten::zeros(size=[{e}])" for i, e in enumerate(EXPRESSIONS)]
+    lines += [f'output %z{i} = user "{i}"' for i in range(len(EXPRESSIONS))]
+    (tmp_path / "net.txt").write_text("\n".join(lines) + "\n")
+    save_file({"input:x": torch.zeros(4, 6)}, tmp_path / "state.safetensors")
+    tool("write", tmp_path / "net.txt", tmp_path / "state.safetensors", tmp_path / "net.pt2")
+    tool("rewrite", tmp_path / "net.pt2", tmp_path / "again.pt2")
+    assert (tmp_path / "net.pt2").read_bytes() == (tmp_path / "again.pt2").read_bytes()
+    program = torch.export.load(tmp_path / "net.pt2")
+    torch.export.save(program, tmp_path / "torch.pt2")
+    tool("rewrite", tmp_path / "torch.pt2", tmp_path / "ours.pt2")
+    for file in ("net.pt2", "torch.pt2", "ours.pt2"):
+        module = torch.export.load(tmp_path / file).module()
+        for a, b in [(4, 6), (1, 1), (3, 3), (7, 2), (5, 11)]:
+            sizes = [len(z) for z in module(x=torch.zeros(a, b))]
+            assert sizes == [f(a, b) for f in EXPRESSIONS.values()], (file, a, b)
+
+
+# ── archives of torch.export.save ──
+
+
+class ConvBn(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.conv = torch.nn.Conv2d(3, 4, 3, stride=2, padding=1, bias=False)
+        self.bn = torch.nn.BatchNorm2d(4)
+        self.bn.running_mean.uniform_(-1, 1)
+        self.bn.running_var.uniform_(0.5, 2)
+
+    def forward(self, x):
+        return torch.relu(self.bn(self.conv(x)))
+
+
+class Counter(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("count", torch.zeros(()))
+        self.register_buffer("cache", torch.ones(2, 4), persistent=False)
+
+    def forward(self, x):
+        self.count.add_(1)
+        self.cache[0, 1] = x.sum()
+        self.cache[:, 2:].mul_(2)
+        row = self.cache.view(-1)[1:3]
+        row += self.count
+        return x + self.count, self.cache.clone()
+
+
+class InputMutation(torch.nn.Module):
+    def forward(self, x, y):
+        x.add_(y)
+        first = x[0]
+        x.mul_(2)
+        return first + y[0], x.sum()
+
+
+class Outputs(torch.nn.Module):
+    def forward(self, x, flag=True, scale=2.0, name="n", none=None):
+        parts = torch.split(x, 2, dim=1)
+        values, indices = x.max(dim=1)
+        return {"none": none, "parts": list(parts), "max": (values * scale, indices), "n": x.shape[0] * 3, "x": x}
+
+
+class Index(torch.nn.Module):
+    def forward(self, x, i):
+        return x[i], x[:, i, :1], torch.index_put(x, (i,), torch.tensor(-float("inf"))), x.unbind(0)[1], x.chunk(3)
+
+
+class DataDependent(torch.nn.Module):
+    def forward(self, x, k):
+        z = torch.nonzero(x)
+        n = k.item()
+        torch._check(n >= 0)
+        torch._check(n <= x.shape[0])
+        return z * 2, torch.ones(n + 1), x[:n], z.shape[0] * 2
+
+
+class Sizes(torch.nn.Module):
+    def forward(self, x, y):
+        return torch.cat([x, y[::2]]) + x.shape[0], x.new_zeros(x.shape[0] // 2 + 1, y.shape[0])
+
+
+class Scalar(torch.nn.Module):
+    def forward(self, x, n):
+        return x * n, x.new_ones(n)
+
+
+class Nested(torch.nn.Module):
+    def forward(self, state, *rest):
+        return {"sum": state["a"] + state["b"][0], "rest": [r * 2 for r in rest]}
+
+
+def encoder():
+    layer = torch.nn.TransformerEncoderLayer(32, 4, 64, activation="gelu", batch_first=False)
+    return torch.nn.TransformerEncoder(layer, 2, enable_nested_tensor=False)
+
+
+AUTO = Dim.DYNAMIC
+# name: module, sample arguments, dynamic shapes, further arguments to run with.
+CASES = {
+    "conv_bn": lambda: (ConvBn(), (torch.randn(2, 3, 8, 8),), ({0: AUTO, 2: AUTO, 3: AUTO},), [(torch.randn(5, 3, 12, 6),)]),
+    "encoder": lambda: (encoder(), (torch.randn(7, 2, 32),), ({0: AUTO, 1: AUTO},), [(torch.randn(11, 3, 32),)]),
+    "counter": lambda: (Counter(), (torch.randn(3),), ({0: AUTO},), [(torch.randn(5),), (torch.randn(2),)]),
+    "input_mutation": lambda: (
+        InputMutation(),
+        (torch.randn(3, 2), torch.randn(3, 2)),
+        ({0: AUTO}, {0: AUTO}),
+        [(torch.randn(5, 2), torch.randn(5, 2))],
+    ),
+    "outputs": lambda: (Outputs(), (torch.randn(3, 6),), ({0: AUTO},), [(torch.randn(8, 6),)]),
+    "constant_inputs": lambda: (
+        Outputs(),
+        (torch.randn(3, 6), False, 0.5, "other"),
+        ({0: AUTO}, None, None, None),
+        [(torch.randn(8, 6), False, 0.5, "other")],
+    ),
+    "index": lambda: (
+        Index(),
+        (torch.randn(6, 5, 4), torch.tensor([0, 2])),
+        ({2: AUTO}, {0: AUTO}),
+        [(torch.randn(6, 5, 9), torch.tensor([3, 1, 0]))],
+    ),
+    "data_dependent": lambda: (
+        DataDependent(),
+        (torch.tensor([1, 0, 2, 3]), torch.tensor(2)),
+        ({0: AUTO}, {}),
+        [(torch.tensor([0, 0, 5, 1, 1]), torch.tensor(4)), (torch.zeros(3, dtype=torch.int64), torch.tensor(0))],
+    ),
+    "derived_dims": lambda: (
+        Sizes(),
+        (torch.randn(4), torch.randn(8)),
+        (lambda n: ({0: n}, {0: 2 * n}))(Dim("n", min=3, max=50)),
+        [(torch.randn(6), torch.randn(12))],
+    ),
+    "symbolic_input": lambda: (Scalar(), (torch.randn(3), 5), ({0: AUTO}, AUTO), [(torch.randn(4), 7)]),
+    "nested": lambda: (
+        Nested(),
+        ({"a": torch.randn(3), "b": [torch.randn(3)]}, torch.randn(2), torch.randn(2)),
+        ({"a": {0: AUTO}, "b": [{0: AUTO}]}, ({0: AUTO}, None)),
+        [({"a": torch.randn(6), "b": [torch.randn(6)]}, torch.randn(5), torch.randn(2))],
+    ),
+}
+
+
+def clone(tree):
+    return pytree.tree_map(lambda leaf: leaf.clone() if isinstance(leaf, torch.Tensor) else leaf, tree)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_archives_of_torch(tool, tmp_path, name):
+    torch.manual_seed(0)
+    module, sample, dynamic_shapes, others = CASES[name]()
+    module.eval()
+    torch.export.save(export(module, sample, dynamic_shapes=dynamic_shapes), tmp_path / "torch.pt2")
+    tool("rewrite", tmp_path / "torch.pt2", tmp_path / "ours.pt2")
+    tool("rewrite", tmp_path / "ours.pt2", tmp_path / "again.pt2")
+    assert (tmp_path / "ours.pt2").read_bytes() == (tmp_path / "again.pt2").read_bytes()
+    expected = torch.export.load(tmp_path / "torch.pt2").module()
+    actual = torch.export.load(tmp_path / "ours.pt2").module()
+    for arguments in [sample, *others]:
+        theirs, ours = clone(arguments), clone(arguments)
+        assert_close(actual(*ours), expected(*theirs))
+        assert_close(ours, theirs)
+        assert_close(dict(actual.named_buffers()), dict(expected.named_buffers()))

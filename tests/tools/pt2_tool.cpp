@@ -1,0 +1,63 @@
+// Writes, rewrites, shows and runs .pt2 files:
+//   pt2_tool write PROGRAM.txt STATE.safetensors OUT.pt2   tensors named "input:PATH" are example inputs
+//   pt2_tool rewrite IN.pt2 OUT.pt2
+//   pt2_tool show IN.pt2
+#include <exception>
+#include <fstream>
+#include <iostream>
+#include <sstream>
+
+#include "transporters/checkpoint/safetensors.h"
+#include "transporters/dynamo/pt2.h"
+#include "transporters/error.h"
+
+namespace tp = transporters;
+
+namespace {
+
+const std::string kInputPrefix = "input:";
+
+tp::Program read_program(const std::string& text_path, const std::string& state_path) {
+  std::ifstream stream(text_path);
+  std::stringstream text;
+  text << stream.rdbuf();
+  tp::Program program = tp::parse_program(text.str());
+  const auto state = tp::SafetensorsFile::open(state_path);
+  for (const auto& name : state.names()) {
+    if (name.starts_with(kInputPrefix)) {
+      program.example_inputs.push_back({name.substr(kInputPrefix.size()), state.get(name)});
+    } else {
+      program.state[name] = state.get(name);
+    }
+  }
+  return program;
+}
+
+int run(const std::vector<std::string>& arguments) {
+  const std::string command = arguments.empty() ? "" : arguments[0];
+  if (command == "write" && arguments.size() == 4) {
+    tp::dynamo::save(read_program(arguments[1], arguments[2]), arguments[3]);
+  } else if (command == "rewrite" && arguments.size() == 3) {
+    tp::dynamo::save(tp::dynamo::load(arguments[1]), arguments[2]);
+  } else if (command == "show" && arguments.size() == 2) {
+    std::cout << tp::dynamo::load(arguments[1]).str();
+  } else {
+    std::cerr << "usage: pt2_tool write|rewrite|show FILES\n";
+    return 2;
+  }
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    return run({argv + 1, argv + argc});
+  } catch (const tp::Error& error) {
+    std::cerr << "error: " << error.what() << "\n";
+    return 1;
+  } catch (const std::exception& error) {
+    std::cerr << "internal error: " << error.what() << "\n";
+    return 3;
+  }
+}

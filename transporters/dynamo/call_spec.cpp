@@ -1,0 +1,158 @@
+// The calling convention of a written program: tree specs, argument names, guards between inputs.
+#include <algorithm>
+#include <functional>
+#include <optional>
+
+#include "transporters/dynamo/model_json.h"
+#include "transporters/error.h"
+#include "transporters/graph/symbol_sources.h"
+
+namespace transporters::dynamo {
+namespace {
+
+using symbolic::Kind;
+using symbolic::Type;
+
+std::string first_step(const std::string& path) { return path.substr(0, path.find('.')); }
+
+std::vector<const InputSpec*> user_inputs(const Program& program) {
+  std::vector<const InputSpec*> inputs;
+  for (const InputSpec& input : program.inputs)
+    if (input.kind == InputKind::UserInput) inputs.push_back(&input);
+  return inputs;
+}
+
+// Python source of an integer expression; nullopt when a part has no plain form.
+std::optional<std::string> to_python(const Expr& expr,
+                                     const std::function<std::optional<std::string>(const std::string&)>& symbol) {
+  const auto joined = [&](const char* separator, const char* open) -> std::optional<std::string> {
+    std::string text = open;
+    const char* between = "";
+    for (const Expr& operand : expr.operands()) {
+      const auto part = to_python(operand, symbol);
+      if (!part) return std::nullopt;
+      text += between + *part;
+      between = separator;
+    }
+    return text + ")";
+  };
+  switch (expr.kind()) {
+    case Kind::Integer:
+      return std::to_string(*expr.as_integer());
+    case Kind::Symbol:
+      return symbol(expr.name());
+    case Kind::Add:
+      return joined(" + ", "(");
+    case Kind::Mul:
+      return joined(" * ", "(");
+    case Kind::FloorDiv:
+      return joined(" // ", "(");
+    case Kind::Mod:
+      return joined(" % ", "(");
+    case Kind::Min:
+      return joined(", ", "min(");
+    case Kind::Max:
+      return joined(", ", "max(");
+    default:
+      return std::nullopt;
+  }
+}
+
+bool has_keys(const TreeSpec& spec) { return !spec.context.empty() && spec.context.front() == '['; }
+
+// torch.utils._pytree.keystr of each leaf below `spec`: "['past'][0]".
+void collect_key_strings(const TreeSpec& spec, const std::string& prefix, std::vector<std::string>& keys) {
+  if (spec.is_leaf()) {
+    keys.push_back(prefix);
+    return;
+  }
+  TreeSpec shallow = spec;
+  for (TreeSpec& child : shallow.children) child = TreeSpec::leaf();
+  const auto names = shallow.leaf_paths();
+  for (size_t i = 0; i < spec.children.size(); ++i) {
+    const std::string step = has_keys(spec) ? "'" + names[i] + "'" : std::to_string(i);
+    collect_key_strings(spec.children[i], prefix + "[" + step + "]", keys);
+  }
+}
+
+}  // namespace
+
+TreeSpec input_spec(const Program& program) {
+  const auto inputs = user_inputs(program);
+  if (!program.in_spec.is_leaf()) {
+    if (program.in_spec.num_leaves() != inputs.size() || program.in_spec.children.size() != 2 ||
+        program.in_spec.children[0].is_leaf() || program.in_spec.children[1].is_leaf())
+      throw InternalError("the input structure " + program.in_spec.dumps() + " does not hold the program's " +
+                          std::to_string(inputs.size()) + " user inputs as (args, kwargs)");
+    return program.in_spec;
+  }
+  std::vector<std::string> keys;
+  for (const InputSpec* input : inputs) keys.push_back(input->target);
+  return TreeSpec::tuple({TreeSpec::tuple({}), TreeSpec::dict(keys, std::vector<TreeSpec>(keys.size()))});
+}
+
+TreeSpec output_spec(const Program& program) {
+  const auto count =
+      static_cast<size_t>(std::count_if(program.outputs.begin(), program.outputs.end(), [](const OutputSpec& output) {
+        return output.kind == OutputKind::UserOutput;
+      }));
+  if (program.out_spec.num_leaves() == count) return program.out_spec;
+  if (!program.out_spec.is_leaf())
+    throw InternalError("the output structure " + program.out_spec.dumps() + " does not hold the program's " +
+                        std::to_string(count) + " outputs");
+  return TreeSpec::tuple(std::vector<TreeSpec>(count));
+}
+
+std::vector<std::string> argument_names(const Program& program, const TreeSpec& spec) {
+  std::vector<std::string> names;
+  const auto inputs = user_inputs(program);
+  size_t leaf = 0;
+  for (const TreeSpec& argument : spec.children[0].children) {
+    const size_t leaves = argument.num_leaves();
+    // An argument without leaves leaves no name behind.
+    names.push_back(leaves > 0 ? first_step(inputs[leaf]->target) : "arg_" + std::to_string(names.size()));
+    leaf += leaves;
+  }
+  TreeSpec keywords = spec.children[1];
+  for (TreeSpec& child : keywords.children) child = TreeSpec::leaf();
+  for (const std::string& name : keywords.leaf_paths()) names.push_back(name);
+  return names;
+}
+
+std::vector<std::string> guard_code(const Program& program, const TreeSpec& spec) {
+  std::vector<std::string> keys;
+  const auto names = argument_names(program, spec);
+  size_t argument = 0;
+  for (const TreeSpec& group : spec.children)
+    for (const TreeSpec& child : group.children) collect_key_strings(child, "L['" + names[argument++] + "']", keys);
+
+  const auto inputs = user_inputs(program);
+  const auto sources = find_symbol_sources(program);
+  const auto size_text = [&](const Value* value, size_t dim) -> std::optional<std::string> {
+    for (size_t i = 0; i < inputs.size(); ++i)
+      if (inputs[i]->value == value) return keys[i] + ".size()[" + std::to_string(dim) + "]";
+    return std::nullopt;
+  };
+  const auto symbol_text = [&](const std::string& symbol) -> std::optional<std::string> {
+    const auto found = sources.find(symbol);
+    if (found == sources.end() || !found->second.dim) return std::nullopt;
+    const SymbolSource& source = found->second;
+    const auto text = size_text(source.value, *source.dim);
+    if (!text || (source.scale == 1 && source.offset == 0)) return text;
+    return "((" + *text + " - " + std::to_string(source.offset) + ") // " + std::to_string(source.scale) + ")";
+  };
+  std::vector<std::string> guards;
+  for (const InputSpec* input : inputs) {
+    if (input->value == nullptr || !input->value->is_tensor()) continue;
+    for (size_t dim = 0; dim < input->value->rank(); ++dim) {
+      const Expr& size = input->value->sizes()[dim];
+      if (size.is_constant() || size.kind() == Kind::Symbol) continue;  // torch checks these itself
+      const auto wanted = to_python(size, symbol_text);
+      const auto actual = size_text(input->value, dim);
+      if (wanted && actual) guards.push_back(*actual + " == " + *wanted);
+    }
+  }
+  return guards;
+}
+
+}  // namespace transporters::dynamo
