@@ -1,5 +1,5 @@
 // Sizes and numbers that only the data knows: unbacked symbols with a range.
-#include <limits>
+#include <algorithm>
 
 #include "transporters/trace/shape_rules/rule_support.h"
 
@@ -37,15 +37,14 @@ Types item(const Node& node, ShapeEnv& env) {
   for (const auto& size : self.sizes) {
     check(is_one(size, env) || !size.is_constant(), node, "expected one element, got " + describe(self));
   }
-  constexpr int64_t kLowest = std::numeric_limits<int64_t>::min();
   if (self.dtype == ScalarType::Bool) {
     return {NumberType{equal(env.add_unbacked(Range{0, 1}, node.op()), 1)}};
   }
   if (c10::isIntegralType(self.dtype, false)) {
-    return {NumberType{env.add_unbacked(Range{kLowest, Range::kInfinity}, node.op())}};
+    return {NumberType{env.add_unbacked(Range{Range::kMinusInfinity, Range::kInfinity}, node.op())}};
   }
   check(!c10::isComplexType(self.dtype), node, "complex numbers can't leave a tensor, got " + describe(self));
-  return {NumberType{to_real(env.add_unbacked(Range{kLowest, Range::kInfinity}, node.op(), "zuf"))}};
+  return {NumberType{to_real(env.add_unbacked(Range{Range::kMinusInfinity, Range::kInfinity}, node.op(), "zuf"))}};
 }
 
 // A yes or no about the data.
