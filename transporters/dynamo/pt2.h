@@ -5,6 +5,7 @@
 #include <map>
 #include <string>
 
+#include "transporters/export/atomic_file.h"
 #include "transporters/graph/program.h"
 
 namespace transporters::dynamo {
@@ -18,6 +19,9 @@ struct SaveOptions {
 // straight from where they lie to the disk; the same program gives the same bytes. Throws Error when the program holds
 // what the format can't (a string output, quantised tensors), when state is missing, or when the disk refuses.
 void save(const Program& program, const std::filesystem::path& path, const SaveOptions& options = {});
+
+// The same into a file of an AtomicFiles, for several that appear together; the caller commits.
+void save(const Program& program, OutputFile& file, const SaveOptions& options = {});
 
 // Reads an archive of this library or of torch.export.save (2.5 and later). Weights stay in the file and are mapped.
 // Symbols keep the names that save() was given; those of torch's files keep torch's ("s77"). Throws Error for damaged

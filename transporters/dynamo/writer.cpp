@@ -47,7 +47,7 @@ std::string extra_json(const Program& program, const SymbolNames& symbols) {
 
 }  // namespace
 
-void save(const Program& program, const std::filesystem::path& path, const SaveOptions& options) {
+void save(const Program& program, OutputFile& file, const SaveOptions& options) {
   std::vector<PayloadTensor> weights, constants;
   split_state(program, weights, constants);
   // Everything that can fail for the program's sake comes before the first byte.
@@ -55,9 +55,6 @@ void save(const Program& program, const std::filesystem::path& path, const SaveO
   const std::string model = model_json(program, symbols);
   const std::string sample_inputs = write_sample_inputs(program);
 
-  const std::filesystem::path absolute = std::filesystem::absolute(path);
-  AtomicFiles files(absolute.parent_path());
-  OutputFile& file = files.create(absolute.filename().string());
   ZipWriter zip("model", [&](const void* data, size_t size) { file.write(data, size); });
   const std::string weight_config = write_payloads(zip, weights, record::kWeightFolder, record::kWeightPrefix);
   zip.add(std::string(record::kWeightFolder) + "model" + record::kWeightConfigSuffix, weight_config);
@@ -72,6 +69,12 @@ void save(const Program& program, const std::filesystem::path& path, const SaveO
   zip.add(record::kVersion, record::kVersionValue);
   zip.add(record::kByteOrder, record::kByteOrderValue);
   zip.finish();
+}
+
+void save(const Program& program, const std::filesystem::path& path, const SaveOptions& options) {
+  const std::filesystem::path absolute = std::filesystem::absolute(path);
+  AtomicFiles files(absolute.parent_path());
+  save(program, files.create(absolute.filename().string()), options);
   files.commit();
 }
 

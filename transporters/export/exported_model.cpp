@@ -1,0 +1,61 @@
+#include "transporters/export/exported_model.h"
+
+#include "transporters/dynamo/pt2.h"
+#include "transporters/error.h"
+#include "transporters/export/atomic_file.h"
+#include "transporters/onnx/writer.h"
+
+namespace transporters {
+namespace {
+
+constexpr auto kManifestFile = "export.json";
+
+std::string suffix(ExportFormat format) { return format == ExportFormat::Dynamo ? ".pt2" : ".onnx"; }
+
+onnx::SaveOptions save_options(const ExportConfig& config) {
+  onnx::SaveOptions options;
+  if (const auto* onnx_config = std::get_if<OnnxConfig>(&config))
+    options.external_threshold = static_cast<uint64_t>(onnx_config->external_data_threshold);
+  return options;
+}
+
+}  // namespace
+
+const Program& ExportedModel::program() const {
+  if (components_.size() != 1) {
+    std::string names;
+    for (const auto& [name, component] : components_) names += (names.empty() ? "" : ", ") + name;
+    throw Error("this export has " + std::to_string(components_.size()) + " components (" + names +
+                "); take one from components()");
+  }
+  return components_.begin()->second.program;
+}
+
+void ExportedModel::save(const std::filesystem::path& file) const {
+  program();  // one component, or an error
+  const ExportedComponent& component = components_.begin()->second;
+  if (format_ == ExportFormat::Dynamo)
+    dynamo::save(component.program, file);
+  else
+    onnx::save(*component.onnx, file, save_options(config_));
+}
+
+void ExportedModel::save_pretrained(const std::filesystem::path& folder) const {
+  AtomicFiles files(folder);
+  std::vector<ManifestEntry> entries;
+  std::vector<onnx::NamedModel> models;
+  for (const auto& [name, component] : components_) {
+    const std::string file = name + suffix(format_);
+    entries.push_back({name, file, component.metadata});
+    if (format_ == ExportFormat::Dynamo)
+      dynamo::save(component.program, files.create(file));
+    else
+      models.push_back({file, component.onnx.get()});
+  }
+  if (!models.empty()) onnx::save(models, files, save_options(config_));
+  for (const auto& [name, text] : config_files_) files.create(name).write(text);
+  files.create(kManifestFile).write(manifest_json(format_, entries));
+  files.commit();
+}
+
+}  // namespace transporters

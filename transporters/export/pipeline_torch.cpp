@@ -1,0 +1,129 @@
+#include "transporters/export/pipeline.h"
+
+#include <algorithm>
+#include <iterator>
+
+#include "transporters/error.h"
+#include "transporters/onnx/lower.h"
+#include "transporters/passes/canonicalize_views.h"
+#include "transporters/passes/decompose.h"
+#include "transporters/passes/eliminate_dead_code.h"
+#include "transporters/passes/fold_constants.h"
+#include "transporters/passes/merge_common_subexpressions.h"
+#include "transporters/passes/remove_no_ops.h"
+
+namespace transporters {
+namespace {
+
+const ErrorContext kDynamicShapes{.stage = "dynamic shapes"};
+
+// The dims that a config gives one input, by its path or its position.
+const AxisDims* find_dims(const DynamicShapes& shapes, const std::string& path, size_t position) {
+  if (auto it = shapes.named().find(path); it != shapes.named().end()) return &it->second;
+  return position < shapes.positional().size() ? &shapes.positional()[position] : nullptr;
+}
+
+std::vector<TraceInput> with_dims(const ExportTarget& target, const DynamoConfig& config) {
+  std::vector<TraceInput> inputs = target.inputs;
+  if (config.dynamic_shapes.positional().size() > inputs.size())
+    throw Error(kDynamicShapes, "axes are given for " + std::to_string(config.dynamic_shapes.positional().size()) +
+                                    " inputs, but there are " + std::to_string(inputs.size()));
+  std::vector<std::string> paths;
+  for (const TraceInput& input : inputs) paths.push_back(input.path);
+  for (const auto& [path, dims] : config.dynamic_shapes.named())
+    if (std::find(paths.begin(), paths.end(), path) == paths.end())
+      throw Error(kDynamicShapes, "there is no input '" + path + "'" + did_you_mean(path, paths));
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    TraceInput& input = inputs[i];
+    const auto rank = input.sample.dim();
+    input.dims.assign(static_cast<size_t>(rank), Dim::fixed());
+    if (!config.dynamic_shapes.empty()) {
+      const AxisDims* dims = find_dims(config.dynamic_shapes, input.path, i);
+      if (dims == nullptr) continue;
+      for (const auto& [axis, dim] : *dims) {
+        if (axis < -rank || axis >= rank)
+          throw Error(kDynamicShapes, "input '" + input.path + "' has rank " + std::to_string(rank) +
+                                          ", but a Dim is given for axis " + std::to_string(axis));
+        input.dims[static_cast<size_t>(axis < 0 ? axis + rank : axis)] = dim;
+      }
+    } else if (config.dynamic) {
+      const auto names = target.axis_names.find(input.path);
+      for (size_t dim = 0; dim < input.dims.size(); ++dim) {
+        const bool named = names != target.axis_names.end() && dim < names->second.size();
+        input.dims[dim] = Dim::automatic(named ? names->second[dim] : "");
+      }
+    }
+  }
+  return inputs;
+}
+
+std::vector<Pass> clean_up_passes() {
+  return {
+      // No-ops first: what they hide is then seen as common or constant.
+      {"remove_no_ops", remove_no_ops},
+      {"fold_constants", fold_constants},
+      {"merge_common_subexpressions", merge_common_subexpressions},
+      {"eliminate_dead_code", eliminate_dead_code},
+  };
+}
+
+void append(std::vector<Pass>& passes, std::vector<Pass> more) {
+  passes.insert(passes.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
+}
+
+}  // namespace
+
+Program trace_program(const ExportTarget& target, const DynamoConfig& config, const std::vector<std::string>& backends,
+                      const Registry& registry, std::vector<std::string>* notes) {
+  // ── Stage 1: forward signature ── the target's inputs, one leaf each.
+  // ── Stage 2: model patches ──
+  const MethodPatchScope method_patches(registry, backends);
+  TraceOptions options{.prefer_deferred_runtime_asserts_over_guards =
+                           config.prefer_deferred_runtime_asserts_over_guards};
+  for (const std::string& backend : backends)
+    for (OpPatch& patch : registry.op_patches(backend)) options.patches.push_back(std::move(patch));
+  // ── Stage 3: nesting ── is the target's in_spec; the traced function gives the out_spec.
+  // ── Stage 4: dynamic shapes ──
+  const std::vector<TraceInput> inputs = with_dims(target, config);
+  // ── Stage 5: trace, functionalise, clean up ──
+  Program program = trace(target.forward, inputs, target.state, options, notes);
+  program.in_spec = target.in_spec;
+  program.architecture = target.architecture;
+  run_passes(program, clean_up_passes());
+  return program;
+}
+
+ExportedComponent lower_dynamo(Program program, const DynamoConfig& config, const Registry& registry) {
+  std::vector<Pass> passes = registry.program_fixes("dynamo");
+  append(passes, registry.node_fixes("dynamo"));
+  if (!passes.empty()) append(passes, clean_up_passes());
+  run_passes(program, passes);
+  ExportedComponent component{.program = std::move(program), .onnx = nullptr, .metadata = {}};
+  component.metadata = build_metadata(component.program, ExportFormat::Dynamo, config.to_json());
+  return component;
+}
+
+ExportedComponent lower_onnx(Program program, const OnnxConfig& config, const Registry& registry) {
+  ExportedComponent component{.program = program.clone(), .onnx = nullptr, .metadata = {}};
+  // ── Stage 1: torch patches ── were in place while the model was traced.
+  // ── Stage 2: decompositions ── of what has no translation, between two rounds of
+  // ── Stage 3: program and node fixes ── since a decomposition can bring ops that a fix looks for.
+  std::vector<Pass> passes = registry.program_fixes("onnx");
+  append(passes, registry.node_fixes("onnx"));
+  passes.push_back({"decompose", [](Program& p) {
+                      return decompose(p, [](const std::string& op) { return onnx::find_translation(op) != nullptr; });
+                    }});
+  append(passes, registry.node_fixes("onnx"));
+  if (config.optimize) {
+    passes.push_back({"canonicalize_views", canonicalize_views});
+    append(passes, clean_up_passes());
+  }
+  run_passes(program, passes);
+  // ── Stage 4: translation ── and ── Stage 5: IR fixes ──
+  onnx::LowerOptions options{.opset = config.opset_version.value_or(onnx::kDefaultOpset), .fix = config.optimize};
+  component.onnx = std::make_shared<onnx::Model>(onnx::lower(program, options));
+  component.metadata = build_metadata(component.program, ExportFormat::Onnx, config.to_json());
+  return component;
+}
+
+}  // namespace transporters
