@@ -106,6 +106,11 @@ void Config::fail(const std::string& key, const std::string& message) const {
 
 bool Config::has(const std::string& key) const { return json_->find(key) != nullptr; }
 
+bool Config::is_null(const std::string& key) const {
+  const auto found = json_->object->find(key);
+  return found != json_->object->end() && found->is_null();
+}
+
 bool Config::is_object(const std::string& key) const {
   const auto* value = json_->find(key);
   return value != nullptr && value->is_object();

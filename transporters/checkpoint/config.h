@@ -28,6 +28,7 @@ class Config {
   const std::string& path() const { return path_; }
   // Present and not null.
   bool has(const std::string& key) const;
+  bool is_null(const std::string& key) const;  // present and null
   bool is_object(const std::string& key) const;
   bool is_string(const std::string& key) const;
   std::vector<std::string> keys() const;

@@ -39,6 +39,31 @@ std::string DynamicLayer::state_json(size_t first_leaf) const {
          R"(, "is_initialized": true, "device": {"_t": "device", "s": "cpu"}})";
 }
 
+DynamicSlidingWindowLayer::DynamicSlidingWindowLayer(int64_t window)
+    : window_(window), window_tensor_(at::scalar_tensor(window, at::kLong)) {}
+
+std::vector<NamedTensor> DynamicSlidingWindowLayer::tensors() const {
+  auto tensors = DynamicLayer::tensors();
+  tensors.emplace_back("_sliding_window_tensor", window_tensor_);
+  return tensors;
+}
+
+void DynamicSlidingWindowLayer::set_tensors(std::span<const at::Tensor> tensors) {
+  if (tensors.size() > 1) DynamicLayer::set_tensors(tensors);
+  window_tensor_ = tensors.back();
+}
+
+std::string DynamicSlidingWindowLayer::state_json(size_t first_leaf) const {
+  const bool is_empty = DynamicLayer::tensors().empty();
+  const std::string window =
+      R"("sliding_window": )" + std::to_string(window_) + R"(, "cumulative_length": )" +
+      std::to_string(length().maybe_as_int().value_or(0)) + R"(, "_sliding_window_tensor": )" +
+      tensor_reference(is_empty ? first_leaf : first_leaf + 2) + R"(, "record_past": false)";
+  if (is_empty) return R"({"keys": null, "values": null, "is_initialized": false, )" + window + "}";
+  return R"({"keys": )" + tensor_reference(first_leaf) + R"(, "values": )" + tensor_reference(first_leaf + 1) +
+         R"(, "is_initialized": true, )" + window + R"(, "device": {"_t": "device", "s": "cpu"}})";
+}
+
 Cache::Cache(const Cache& other) {
   for (const auto& layer : other.layers) layers.push_back(layer->clone());
 }
@@ -48,9 +73,15 @@ Cache& Cache::operator=(const Cache& other) {
   return *this;
 }
 
-Cache Cache::dynamic(size_t num_layers) {
+Cache Cache::dynamic(const std::vector<std::optional<int64_t>>& windows) {
   Cache cache;
-  for (size_t i = 0; i < num_layers; ++i) cache.layers.push_back(std::make_unique<DynamicLayer>());
+  for (const auto& window : windows) {
+    if (window) {
+      cache.layers.push_back(std::make_unique<DynamicSlidingWindowLayer>(*window));
+    } else {
+      cache.layers.push_back(std::make_unique<DynamicLayer>());
+    }
+  }
   return cache;
 }
 

@@ -5,6 +5,7 @@
 #include <c10/core/SymInt.h>
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -60,6 +61,25 @@ class DynamicLayer : public CacheLayer {
   at::Tensor values_;
 };
 
+// A layer whose attention looks back `window` tokens at most: transformers' DynamicSlidingWindowLayer, with the leaf that
+// class has besides keys and values. Older states are kept, as transformers does while exporting: cutting them off would
+// need the number of tokens seen, which no tensor of this class holds. The mask hides them.
+class DynamicSlidingWindowLayer : public DynamicLayer {
+ public:
+  explicit DynamicSlidingWindowLayer(int64_t window);
+
+  std::unique_ptr<CacheLayer> clone() const override { return std::make_unique<DynamicSlidingWindowLayer>(*this); }
+  bool is_sliding() const override { return true; }
+  std::string python_class() const override { return "transformers.cache_utils:DynamicSlidingWindowLayer"; }
+  std::vector<NamedTensor> tensors() const override;
+  std::string state_json(size_t first_leaf) const override;
+  void set_tensors(std::span<const at::Tensor> tensors) override;
+
+ private:
+  int64_t window_;
+  at::Tensor window_tensor_;  // window_, as a number in a tensor
+};
+
 // A list of layers: transformers' DynamicCache. Copies are independent, and share tensors.
 class Cache {
  public:
@@ -69,8 +89,8 @@ class Cache {
   Cache(Cache&&) = default;
   Cache& operator=(Cache&&) = default;
 
-  // Empty DynamicLayers.
-  static Cache dynamic(size_t num_layers);
+  // Empty layers: a window gives a DynamicSlidingWindowLayer, none a DynamicLayer.
+  static Cache dynamic(const std::vector<std::optional<int64_t>>& windows);
 
   // "layers.0.keys", "layers.0.values", "layers.1.keys", ...; empty layers have none.
   std::vector<NamedTensor> tensors() const;

@@ -4,6 +4,10 @@
 
 #include "transporters/error.h"
 #include "transporters/models/bert.h"
+#include "transporters/models/llama.h"
+#include "transporters/models/mistral.h"
+#include "transporters/models/qwen2.h"
+#include "transporters/models/qwen3.h"
 
 namespace transporters {
 namespace {
@@ -74,7 +78,8 @@ std::optional<at::ScalarType> checkpoint_dtype(const Config& config, const Check
 
 const std::vector<ModelType>& model_types() {
   static const std::vector<ModelType> types{
-      {"bert", bert_classes()},
+      {"bert", bert_classes()},   {"llama", llama_classes()}, {"mistral", mistral_classes()},
+      {"qwen2", qwen2_classes()}, {"qwen3", qwen3_classes()},
   };
   return types;
 }

@@ -266,7 +266,7 @@ class BertPreTrainedModel : public PreTrainedModel {
 
   std::optional<Cache> empty_cache() const override {
     if (!is_decoder()) return std::nullopt;
-    return Cache::dynamic(static_cast<size_t>(BertSizes(config()).layers));
+    return Cache::dynamic(std::vector<std::optional<int64_t>>(static_cast<size_t>(BertSizes(config()).layers)));
   }
 
  protected:
