@@ -26,7 +26,9 @@ void read_format(JsonFields& fields, ExportFormat expected) {
                 "'; AutoExportConfig picks the class that a format needs");
 }
 
-void read_dynamo_fields(JsonFields& fields, DynamoConfig& config) {
+// The fields that every config has.
+template <typename Config>
+void read_dynamo_fields(JsonFields& fields, Config& config) {
   config.dynamic = fields.boolean("dynamic").value_or(config.dynamic);
   config.strict = fields.boolean("strict").value_or(config.strict);
   config.prefer_deferred_runtime_asserts_over_guards =
@@ -40,7 +42,8 @@ void read_dynamo_fields(JsonFields& fields, DynamoConfig& config) {
   if (fields.value("quantizer")) fields.fail("field 'quantizer': this build has no quantizers; leave it out");
 }
 
-void write_dynamo_fields(nlohmann::json& json, const DynamoConfig& config, ExportFormat format) {
+template <typename Config>
+void write_dynamo_fields(nlohmann::json& json, const Config& config, ExportFormat format) {
   json["export_format"] = to_string(format);
   json["dynamic"] = config.dynamic;
   json["strict"] = config.strict;
