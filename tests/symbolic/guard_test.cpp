@@ -280,12 +280,11 @@ TEST_CASE("specialize") {
   // The sample's size, where it differs from the hint.
   CHECK(z.env.specialize(z.t) == 1);
   CHECK(z.env.hint(z.t) == 1);
-  CHECK_THROWS_WITH_AS(
-      z.env.specialize(z.batch),
-      "Dim 'batch' (x dim 0, range [1, 64]) must be one number: the code needs `batch` as a plain "
-      "integer, at aten::view at model.layers.0. Leave the axis static or keep the code from turning the "
-      "size into an integer",
-      GuardError);
+  CHECK_THROWS_WITH_AS(z.env.specialize(z.batch),
+                       "Dim 'batch' (x dim 0, range [1, 64]) must be one number: the code needs `batch` as a plain "
+                       "integer, at aten::view at model.layers.0. Leave the axis static, or change what asks for the "
+                       "number",
+                       GuardError);
   CHECK_THROWS_WITH_AS(z.env.specialize(z.u), doctest::Contains("data-dependent: the code needs `u0`"), GuardError);
 }
 
@@ -300,6 +299,9 @@ TEST_CASE("specialize_to_sample fixes an axis of sample size 1") {
   CHECK(z.env.specialize_to_sample(1));
   CHECK_FALSE(z.env.specialize_to_sample(2));
   CHECK_FALSE(z.env.specialize_to_sample(z.u));
+  Expr dim = z.env.add_symbol({.name = "dim", .hint = 2, .sample = 1, .source = "y dim 2", .explicit_dim = true});
+  CHECK_THROWS_WITH_AS(z.env.specialize_to_sample(dim),
+                       doctest::Contains("`dim` is broadcast, as the example size 1 is"), GuardError);
 }
 
 TEST_CASE("a specialisation that contradicts an earlier record is an error") {

@@ -131,6 +131,30 @@ TEST_CASE("branches ask the ShapeEnv, with their place") {
   CHECK(z.t.maybe_as_int() == 5);
 }
 
+TEST_CASE("computed sizes are taken to be neither 0 nor 1 where the example's is not") {
+  Sizes z;
+  c10::SymInt l = z.add({.name = "l", .range = {3, kUnbounded}, .hint = 9, .source = "audio dim 1"});
+  c10::SymInt convolved = l - 2;
+  CHECK_FALSE(convolved == 1);
+  CHECK(convolved > 1);
+  CHECK(convolved >= 2);
+  CHECK_FALSE((convolved / 2) == 1);
+  CHECK((convolved / 2).sym_gt(1).guard_or_false("f.cpp", 1));
+  CHECK_FALSE((convolved.sym_eq(1) | convolved.sym_eq(0)).guard_bool("f.cpp", 1));
+  CHECK((~convolved.sym_eq(1)).guard_bool("f.cpp", 1));
+  CHECK_FALSE((convolved.sym_le(1) & z.s.sym_eq(z.t)).guard_bool("f.cpp", 1));
+  CHECK_FALSE(convolved.sym_gt(1).statically_known_true("f.cpp", 1));
+  CHECK(z.recorded_nothing());
+  // A remainder, a difference of any sign and a size whose example is 1 are asked in earnest.
+  CHECK(z.s % 4 != 0);
+  CHECK(z.env->runtime_asserts().back().condition.str() == "Ne(Mod(s, 4), 0)");
+  CHECK(z.s - z.t > 0);
+  CHECK(z.env->runtime_asserts().back().condition.str() == "t + 1 <= s");
+  c10::SymInt small = z.add({.name = "k", .range = {2, kUnbounded}, .hint = 3, .source = "y dim 0"});
+  CHECK(small - 2 == 1);
+  CHECK(z.env->specializations().size() == 1);
+}
+
 TEST_CASE("questions that must not be recorded") {
   Sizes z;
   c10::SymBool open = z.s.sym_eq(z.t);

@@ -152,7 +152,8 @@ class ShapeEnv {
   bool guard_equal(const Expr& condition, const std::string& where);
   bool guard_less_equal(const Expr& condition, const std::string& where);
   void expect_condition(const Expr& condition, const std::string& message, const std::string& where);
-  void specialize_symbols(const Expr& expr, const std::string& where);  // specialize.cpp
+  // specialize.cpp
+  void specialize_symbols(const Expr& expr, const std::string& reason, const std::string& where);
 
   // unify.cpp
   enum class Outcome : uint8_t { Done, Unsolvable, LosesDim };

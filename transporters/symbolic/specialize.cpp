@@ -14,7 +14,8 @@ int64_t ShapeEnv::specialize(const Expr& expr, std::string_view call_site) {
   if (expr.type() != Type::Integer) throw InternalError("only integers are specialised: " + expr.str());
   Expr current = simplify(expr);
   if (!current.as_integer()) {
-    specialize_symbols(current, place(call_site));
+    specialize_symbols(current, "the code needs `" + current.str() + "` as a plain integer" + at(place(call_site)),
+                       place(call_site));
     current = simplify(current);
   }
   if (auto value = current.as_integer()) return *value;
@@ -30,21 +31,21 @@ bool ShapeEnv::specialize_to_sample(const Expr& expr, std::string_view call_site
     return known->sample ? known->sample : known->hint;
   });
   if (at_sample != Number(int64_t{1})) return false;
-  specialize_symbols(current, place(call_site));
+  specialize_symbols(current, "`" + current.str() + "` is broadcast, as the example size 1 is" + at(place(call_site)),
+                     place(call_site));
   return true;
 }
 
-void ShapeEnv::specialize_symbols(const Expr& expr, const std::string& where) {
+void ShapeEnv::specialize_symbols(const Expr& expr, const std::string& reason, const std::string& where) {
   for (const std::string& symbol : expr.symbols()) {
     const SymbolInfo& known = info(symbol);
     if (known.explicit_dim) {
-      throw GuardError(describe(symbol) + " must be one number: the code needs `" + expr.str() +
-                       "` as a plain integer" + at(where) +
-                       ". Leave the axis static or keep the code from turning the size into an integer");
+      throw GuardError(describe(symbol) + " must be one number: " + reason +
+                       ". Leave the axis static, or change what asks for the number");
     }
     if (!known.hint) {
-      throw GuardError("data-dependent: the code needs `" + expr.str() + "` as a plain integer" + at(where) + ", but " +
-                       describe(symbol) + " is computed by the model and has no example value");
+      throw GuardError("data-dependent: " + reason + ", but " + describe(symbol) +
+                       " is computed by the model and has no example value");
     }
   }
   for (const std::string& symbol : expr.symbols()) {

@@ -2,7 +2,8 @@
 
 #include <c10/core/SymNodeImpl.h>
 
-#include <cmath>
+#include <algorithm>
+#include <optional>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -28,7 +29,8 @@ std::string call_site(const char* file, int64_t line) {
 // constant for ATen too.
 class ExprNode : public c10::SymNodeImpl {
  public:
-  ExprNode(Expr expr, std::shared_ptr<ShapeEnv> env) : expr_(std::move(expr)), env_(std::move(env)) {}
+  ExprNode(Expr expr, std::shared_ptr<ShapeEnv> env, std::optional<bool> for_larger_sizes = std::nullopt)
+      : expr_(std::move(expr)), env_(std::move(env)), for_larger_sizes_(for_larger_sizes) {}
 
   const Expr& expr() const { return expr_; }
 
@@ -70,15 +72,27 @@ class ExprNode : public c10::SymNodeImpl {
   SymNode sym_max(const SymNode& other) override { return wrap(max(expr_, expr_of(other))); }
   SymNode sym_float() override { return wrap(to_real(expr_)); }
 
-  SymNode eq(const SymNode& other) override { return wrap(equal(expr_, expr_of(other))); }
-  SymNode ne(const SymNode& other) override { return wrap(not_equal(expr_, expr_of(other))); }
-  SymNode lt(const SymNode& other) override { return wrap(less(expr_, expr_of(other))); }
-  SymNode le(const SymNode& other) override { return wrap(less_equal(expr_, expr_of(other))); }
-  SymNode gt(const SymNode& other) override { return wrap(greater(expr_, expr_of(other))); }
-  SymNode ge(const SymNode& other) override { return wrap(greater_equal(expr_, expr_of(other))); }
-  SymNode sym_and(const SymNode& other) override { return wrap(logical_and(expr_, expr_of(other))); }
-  SymNode sym_or(const SymNode& other) override { return wrap(logical_or(expr_, expr_of(other))); }
-  SymNode sym_not() override { return wrap(logical_not(expr_)); }
+  SymNode eq(const SymNode& other) override { return compare(equal, other); }
+  SymNode ne(const SymNode& other) override { return compare(not_equal, other); }
+  SymNode lt(const SymNode& other) override { return compare(less, other); }
+  SymNode le(const SymNode& other) override { return compare(less_equal, other); }
+  SymNode gt(const SymNode& other) override { return compare(greater, other); }
+  SymNode ge(const SymNode& other) override { return compare(greater_equal, other); }
+  SymNode sym_and(const SymNode& other) override {
+    const Expr operand = expr_of(other);
+    auto a = oblivious_answer(), b = oblivious_answer_of(other);
+    bool settled = a == false || b == false;
+    return wrap(logical_and(expr_, operand), settled ? std::optional(false) : a && b ? a : std::nullopt);
+  }
+  SymNode sym_or(const SymNode& other) override {
+    const Expr operand = expr_of(other);
+    auto a = oblivious_answer(), b = oblivious_answer_of(other);
+    bool settled = a == true || b == true;
+    return wrap(logical_or(expr_, operand), settled ? std::optional(true) : a && b ? a : std::nullopt);
+  }
+  SymNode sym_not() override {
+    return wrap(logical_not(expr_), for_larger_sizes_ ? std::optional(!*for_larger_sizes_) : std::nullopt);
+  }
   SymNode sym_ite(const SymNode& if_true, const SymNode& if_false) override {
     return wrap(select(expr_, expr_of(if_true), expr_of(if_false)));
   }
@@ -115,10 +129,13 @@ class ExprNode : public c10::SymNodeImpl {
     if (auto value = current().as_real()) return *value;
     throw GuardError("`" + expr_.str() + "` has no value at the example sizes, at " + call_site(file, line));
   }
-  bool guard_bool(const char* file, int64_t line) override { return env_->guard(expr_, call_site(file, line)); }
+  bool guard_bool(const char* file, int64_t line) override {
+    if (auto answer = oblivious_answer()) return *answer;
+    return env_->guard(expr_, call_site(file, line));
+  }
   bool guard_size_oblivious(const char* file, int64_t line) override { return guard_bool(file, line); }
-  bool guard_or_false(const char*, int64_t) override { return env_->decide_size_oblivious(expr_).value_or(false); }
-  bool guard_or_true(const char*, int64_t) override { return env_->decide_size_oblivious(expr_).value_or(true); }
+  bool guard_or_false(const char*, int64_t) override { return oblivious_answer().value_or(false); }
+  bool guard_or_true(const char*, int64_t) override { return oblivious_answer().value_or(true); }
   bool statically_known_true(const char*, int64_t) override { return env_->decide(expr_).value_or(false); }
   // A check that the example fails is answered false, so that the kernel's own message is what the user reads.
   bool expect_true(const char* file, int64_t line) override {
@@ -143,7 +160,44 @@ class ExprNode : public c10::SymNodeImpl {
   bool is_symbolic() override { return !is_constant(); }
 
  private:
-  SymNode wrap(const Expr& expr) const { return c10::make_intrusive<ExprNode>(env_->simplify(expr), env_); }
+  using Comparison = Expr (*)(const Expr&, const Expr&);
+
+  SymNode wrap(const Expr& expr, std::optional<bool> for_larger_sizes = std::nullopt) const {
+    return c10::make_intrusive<ExprNode>(env_->simplify(expr), env_, for_larger_sizes);
+  }
+
+  SymNode compare(Comparison make, const SymNode& other) const {
+    const Expr operand = expr_of(other);
+    return wrap(make(expr_, operand), answer_for_larger_sizes(make, expr_, operand));
+  }
+
+  // What a comparison of a computed size (s - 2 behind a convolution) with a small number is for all sizes of at least
+  // 2. As an expression it can only be told from `s == 3` here, where its sides are still apart.
+  std::optional<bool> answer_for_larger_sizes(Comparison make, const Expr& size, const Expr& number) const {
+    auto small = number.as_integer();
+    if (!small || *small < 0 || *small > 2 || size.type() != Type::Integer || size.is_constant()) return std::nullopt;
+    constexpr int64_t kLarge = int64_t{1} << 40;
+    auto answer = make(2, number).as_boolean();
+    if (answer != make(kLarge, number).as_boolean()) return std::nullopt;
+    // Remainders and differences that can be negative are no sizes.
+    if (contains_mod(size) || env_->bounds(size).min < 0) return std::nullopt;
+    auto hint = env_->hint(size);
+    return hint && *hint >= 2 ? answer : std::nullopt;
+  }
+
+  static bool contains_mod(const Expr& e) {
+    return e.kind() == Kind::Mod || std::ranges::any_of(e.operands(), contains_mod);
+  }
+
+  std::optional<bool> oblivious_answer() const {
+    auto answer = env_->decide_size_oblivious(expr_);
+    return answer ? answer : for_larger_sizes_;
+  }
+  std::optional<bool> oblivious_answer_of(const SymNode& other) const {
+    if (auto* ours = dynamic_cast<ExprNode*>(other.get())) return ours->oblivious_answer();
+    return expr_of(other).as_boolean();
+  }
+
   // What the expression has become since it was made.
   Expr current() const { return env_->simplify(expr_); }
 
@@ -157,6 +211,8 @@ class ExprNode : public c10::SymNodeImpl {
 
   Expr expr_;
   std::shared_ptr<ShapeEnv> env_;
+  // Of a condition: its answer where no size is 0 or 1, if known (see answer_for_larger_sizes).
+  std::optional<bool> for_larger_sizes_;
 };
 
 // Of our own nodes and of libtorch's constants.
