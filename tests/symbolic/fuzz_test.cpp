@@ -232,6 +232,35 @@ TEST_CASE("fuzz: guards answer as the hints do and record what that needs") {
   check_property(300001, 8000, check_guard);
 }
 
+TEST_CASE("fuzz: numbers near the ends of int64 overflow into errors, or into no answer") {
+  const uint64_t first = setting("TRANSPORTERS_FUZZ_SEED", 400001);
+  const uint64_t count = setting("TRANSPORTERS_FUZZ_COUNT", 8000);
+  size_t built = 0;
+  for (uint64_t seed = first; seed < first + count; ++seed) {
+    std::mt19937_64 random(seed);
+    fuzz::Grower grower(random, kSymbols, true);
+    std::vector<Range> ranges = random_ranges(grower);
+    ShapeEnv env;
+    for (size_t i = 0; i < ranges.size(); ++i) env.add_symbol({.name = kSymbols[i], .range = ranges[i]});
+    auto tree = grower.grow(seed % 2 == 0 ? Type::Integer : Type::Boolean, 3);
+    std::optional<Expr> e;
+    try {
+      e = fuzz::build(*tree);
+    } catch (const OverflowError&) {
+      continue;
+    }
+    ++built;
+    CAPTURE(seed);
+    CAPTURE(fuzz::to_string(*tree));
+    CHECK_NOTHROW(env.simplify(*e));
+    if (e->type() == Type::Integer) CHECK_NOTHROW(env.bounds(*e));
+    if (e->type() == Type::Boolean) CHECK_NOTHROW(env.decide_size_oblivious(*e));
+    CHECK_NOTHROW(Expr::parse(e->str()));
+    value_of(*e, random_values(grower, ranges, false));
+  }
+  CHECK(built > count / 3);
+}
+
 TEST_CASE("fuzz: a wrong rule is found and shrunk") {
   auto wrong_for_mod = [](const Tree& tree, std::mt19937_64&) -> std::optional<std::string> {
     return fuzz::to_string(tree).find("Mod") != std::string::npos ? std::optional<std::string>("") : std::nullopt;

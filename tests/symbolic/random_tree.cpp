@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cmath>
+#include <limits>
 #include <sstream>
 
 namespace transporters::symbolic::fuzz {
@@ -145,8 +146,15 @@ std::optional<Number> evaluate_junction(const Tree& tree, const Assignment& valu
 
 TreePtr Grower::leaf(Type type) {
   static constexpr std::array kReals = {0.5, 0.25, 2.0, 0.3, -1.5, 3.0, 1.0, 0.0};
+  static constexpr std::array kExtremes = {std::numeric_limits<int64_t>::max(),
+                                           std::numeric_limits<int64_t>::min(),
+                                           std::numeric_limits<int64_t>::min() + 1,
+                                           int64_t{1} << 62,
+                                           -(int64_t{1} << 62),
+                                           int64_t{1} << 53};
   switch (type) {
     case Type::Integer:
+      if (extreme_ && pick(0, 2) == 0) return constant(kExtremes[static_cast<size_t>(pick(0, kExtremes.size() - 1))]);
       if (pick(0, 2) != 0) return symbol(symbols_[static_cast<size_t>(pick(0, std::ssize(symbols_) - 1))]);
       return constant(pick(0, 3) == 0 ? pick(-40, 40) : pick(-3, 8));
     case Type::Real:

@@ -63,7 +63,9 @@ using Assignment = std::map<std::string, int64_t, std::less<>>;
 // Grows trees of a type up to a depth.
 class Grower {
  public:
-  Grower(std::mt19937_64& random, std::vector<std::string> symbols) : random_(random), symbols_(std::move(symbols)) {}
+  // With `extreme`, constants near the ends of int64 are among the leaves.
+  Grower(std::mt19937_64& random, std::vector<std::string> symbols, bool extreme = false)
+      : random_(random), symbols_(std::move(symbols)), extreme_(extreme) {}
   TreePtr grow(Type type, int depth);
   int64_t pick(int64_t low, int64_t high) { return std::uniform_int_distribution<int64_t>(low, high)(random_); }
 
@@ -72,6 +74,7 @@ class Grower {
 
   std::mt19937_64& random_;
   std::vector<std::string> symbols_;
+  bool extreme_;
 };
 
 // The canonical expression of a tree.

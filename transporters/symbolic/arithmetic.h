@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <numeric>
 #include <optional>
 #include <string>
 
@@ -54,6 +55,14 @@ inline std::optional<int64_t> checked_mod(int64_t a, int64_t b) {
   if (b == -1) return 0;
   int64_t remainder = a % b;
   return remainder != 0 && (remainder < 0) != (b < 0) ? remainder + b : remainder;
+}
+
+// Greatest common divisor, 0 for two zeros; where that is 2**63, half of it.
+inline int64_t common_divisor(int64_t a, int64_t b) {
+  auto magnitude = [](int64_t x) { return x < 0 ? 0 - static_cast<uint64_t>(x) : static_cast<uint64_t>(x); };
+  uint64_t divisor = std::gcd(magnitude(a), magnitude(b));
+  constexpr uint64_t kTooLarge = uint64_t{1} << 63;
+  return static_cast<int64_t>(divisor == kTooLarge ? divisor / 2 : divisor);
 }
 
 // As the checked ones, for a divisor known to be positive.

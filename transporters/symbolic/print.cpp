@@ -169,7 +169,8 @@ class Printer {
   void print_sum(const Expr& e) {
     bool first = true;
     for (const Expr& operand : e.operands()) {
-      bool minus = !first && is_negative(operand) && !operand.is(std::numeric_limits<int64_t>::min());
+      const Expr& number = operand.kind() == Kind::Mul ? operand.operands()[0] : operand;
+      bool minus = !first && is_negative(operand) && !number.is(std::numeric_limits<int64_t>::min());
       if (!first) text_ += minus ? " - " : " + ";
       if (minus) {
         size_t start = text_.size();

@@ -31,6 +31,7 @@ class Reasoner {
   void refine_by_shift(const LinearForm& form, Range& range);
 
   // reasoner_simplify.cpp
+  Expr simplify_once(const Expr& e);
   Expr simplify_operands(const Expr& e);
   std::optional<Expr> apply_rules(const Expr& e);
   std::optional<Expr> simplify_product(const Expr& e);

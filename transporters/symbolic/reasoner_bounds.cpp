@@ -33,12 +33,14 @@ class DepthGuard {
 
 // k with a == k * b term by term.
 std::optional<int64_t> ratio(const LinearForm& a, const LinearForm& b) {
-  if (a.terms.size() != b.terms.size() || a.terms.empty() || a.terms[0].coefficient % b.terms[0].coefficient != 0) {
+  if (a.terms.size() != b.terms.size() || a.terms.empty() ||
+      checked_mod(a.terms[0].coefficient, b.terms[0].coefficient) != 0) {
     return std::nullopt;
   }
-  int64_t k = a.terms[0].coefficient / b.terms[0].coefficient;
+  auto k = checked_floor_div(a.terms[0].coefficient, b.terms[0].coefficient);
+  if (!k) return std::nullopt;
   for (size_t i = 0; i < a.terms.size(); ++i) {
-    if (checked_mul(b.terms[i].coefficient, k) != a.terms[i].coefficient ||
+    if (checked_mul(b.terms[i].coefficient, *k) != a.terms[i].coefficient ||
         compare_factors(a.terms[i].factors, b.terms[i].factors) != 0) {
       return std::nullopt;
     }

@@ -21,22 +21,25 @@ Expr Reasoner::simplify(const Expr& e) {
   if (!has_symbols(e)) return e;
   if (auto it = cache_.simplified.find(e); it != cache_.simplified.end()) return it->second;
   Expr result = e;
-  if ((e.node()->symbol_mask & replaced_mask_) != 0) result = e.substitute(env_.replacements_);
-  // Simpler operands can make a form of another kind, with parts that no rule has seen yet.
-  Expr with_operands = simplify_operands(result);
-  if (with_operands != result) {
-    result = simplify(with_operands);
-  } else if (has_symbols(result)) {
-    std::optional<Expr> simpler;
-    try {
-      simpler = apply_rules(result);
-    } catch (const OverflowError&) {
-      // Without the rule, then.
-    }
-    if (simpler && *simpler != result) result = simplify(*simpler);
+  try {
+    result = simplify_once(e);
+    if (result != e) result = simplify(result);
+  } catch (const OverflowError&) {
+    // It stays as it is, then.
   }
   cache_.simplified.emplace(e, result);
   return result;
+}
+
+// Replacements, then operands, then the rules: the first of these that changes something.
+Expr Reasoner::simplify_once(const Expr& e) {
+  if ((e.node()->symbol_mask & replaced_mask_) != 0) {
+    Expr replaced = e.substitute(env_.replacements_);
+    if (replaced != e) return replaced;
+  }
+  Expr with_operands = simplify_operands(e);
+  if (with_operands != e) return with_operands;
+  return apply_rules(e).value_or(e);
 }
 
 Expr Reasoner::simplify_operands(const Expr& e) {

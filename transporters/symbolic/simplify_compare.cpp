@@ -3,7 +3,6 @@
 // condition and the negation of its negation are one form. Of reals: only what holds without regrouping.
 #include <array>
 #include <cmath>
-#include <numeric>
 
 #include "transporters/symbolic/arithmetic.h"
 #include "transporters/symbolic/node.h"
@@ -20,10 +19,7 @@ Expr raw(Kind kind, const Expr& a, const Expr& b) { return make_node(kind, Type:
 
 int64_t gcd_of_coefficients(const LinearForm& form) {
   int64_t common = 0;
-  for (const Term& term : form.terms) {
-    if (term.coefficient == std::numeric_limits<int64_t>::min()) return 1;
-    common = std::gcd(common, term.coefficient);
-  }
+  for (const Term& term : form.terms) common = common_divisor(common, term.coefficient);
   return common;
 }
 
@@ -51,9 +47,16 @@ Sides split(const LinearForm& form) {
 }
 
 void divide_terms(LinearForm& form, int64_t divisor) {
-  if (divisor == 1) return;
   for (Term& term : form.terms) {
     term.coefficient /= divisor;
+    term.source = nullptr;
+  }
+}
+
+void negate(LinearForm& form) {
+  form.constant = negate_or_throw(form.constant);
+  for (Term& term : form.terms) {
+    term.coefficient = negate_or_throw(term.coefficient);
     term.source = nullptr;
   }
 }
@@ -62,9 +65,11 @@ void divide_terms(LinearForm& form, int64_t divisor) {
 Expr at_least_zero(const Expr& difference) {
   LinearForm form = linear_form(difference);
   if (form.terms.empty()) return Expr::boolean(form.constant >= 0);
-  int64_t common = gcd_of_coefficients(form);
-  divide_terms(form, common);
-  form.constant = floor_div_positive(form.constant, common);
+  // Twice at most: a divisor of 2**63 comes in two parts.
+  for (int64_t common; (common = gcd_of_coefficients(form)) != 1;) {
+    divide_terms(form, common);
+    form.constant = floor_div_positive(form.constant, common);
+  }
 
   // A division by a constant compared with a constant: c <= x // d is c*d <= x, and x // d <= c is x <= c*d + d - 1.
   if (form.terms.size() == 1 && form.terms[0].factors.size() == 1 &&
@@ -85,11 +90,12 @@ Expr equals_zero(Kind kind, const Expr& difference) {
   Expr when_different = Expr::boolean(kind == Kind::NotEqual);
   LinearForm form = linear_form(difference);
   if (form.terms.empty()) return form.constant == 0 ? Expr::boolean(kind == Kind::Equal) : when_different;
-  int64_t common = gcd_of_coefficients(form);
-  if (form.constant % common != 0) return when_different;
-  if (form.terms[0].coefficient < 0) common = -common;
-  divide_terms(form, common);
-  form.constant /= common;
+  for (int64_t common; (common = gcd_of_coefficients(form)) != 1;) {
+    if (form.constant % common != 0) return when_different;
+    divide_terms(form, common);
+    form.constant /= common;
+  }
+  if (form.terms[0].coefficient < 0) negate(form);
   // The first term stands on the left; so does the constant only when it is positive there and terms are on the right.
   std::vector<Term> left, right;
   for (Term term : form.terms) {
@@ -123,7 +129,7 @@ Expr compare_integers(Kind kind, const Expr& a, const Expr& b) {
   try {
     if (kind == Kind::Less) return at_least_zero(b - a - 1);
     if (kind == Kind::LessEqual) return at_least_zero(b - a);
-    return equals_zero(kind, a - b);
+    return Expr::compare(a, b) > 0 ? equals_zero(kind, b - a) : equals_zero(kind, a - b);
   } catch (const OverflowError&) {
     // Near the ends of int64 the sides stay as they are.
     bool swap = (kind == Kind::Equal || kind == Kind::NotEqual) && Expr::compare(a, b) > 0;

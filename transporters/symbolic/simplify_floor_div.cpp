@@ -1,7 +1,6 @@
 // Integer division rounded toward minus infinity. What the divisor divides is split off, common factors cancel, nested
 // divisions by constants become one. Where the divisor is zero the value is undefined, so a rule may assume it is not.
 #include <array>
-#include <numeric>
 
 #include "transporters/symbolic/arithmetic.h"
 #include "transporters/symbolic/node.h"
@@ -17,7 +16,7 @@ Expr raw(const Expr& a, const Expr& b) { return make_node(Kind::FloorDiv, Type::
 // FloorDiv(rest + constant, divisor) where no term of `rest` is divisible and 0 <= constant < divisor.
 Expr divide_indivisible(std::vector<Term> rest, int64_t constant, int64_t divisor) {
   int64_t common = divisor;
-  for (const Term& term : rest) common = std::gcd(common, term.coefficient);
+  for (const Term& term : rest) common = common_divisor(common, term.coefficient);
   for (Term& term : rest) {
     term.coefficient /= common;
     if (common != 1) term.source = nullptr;

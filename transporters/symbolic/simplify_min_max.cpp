@@ -2,7 +2,7 @@
 // what all operands share (a factor, an offset, a sign) is taken outside.
 #include <algorithm>
 #include <array>
-#include <numeric>
+#include <limits>
 
 #include "transporters/symbolic/arithmetic.h"
 #include "transporters/symbolic/node.h"
@@ -98,14 +98,8 @@ Expr extremum_of_integers(Kind kind, std::vector<Expr> operands) {
   int64_t smallest_offset = std::numeric_limits<int64_t>::max();
   for (const Expr& e : operands) {
     LinearForm form = linear_form(e);
-    if (form.constant == std::numeric_limits<int64_t>::min()) return build(kind, Type::Integer, std::move(operands));
-    common = std::gcd(common, form.constant);
-    for (const Term& term : form.terms) {
-      if (term.coefficient == std::numeric_limits<int64_t>::min()) {
-        return build(kind, Type::Integer, std::move(operands));
-      }
-      common = std::gcd(common, term.coefficient);
-    }
+    common = common_divisor(common, form.constant);
+    for (const Term& term : form.terms) common = common_divisor(common, term.coefficient);
     has_constant = has_constant || form.terms.empty();
     all_negative = all_negative && (form.terms.empty() || form.terms[0].coefficient < 0);
     smallest_offset = std::min(smallest_offset, form.constant);

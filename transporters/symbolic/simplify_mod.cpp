@@ -1,6 +1,5 @@
 // Remainder of division rounded toward minus infinity: it has the divisor's sign, as in Python.
 #include <array>
-#include <numeric>
 
 #include "transporters/symbolic/arithmetic.h"
 #include "transporters/symbolic/node.h"
@@ -45,7 +44,7 @@ Expr mod_constant(const Expr& a, int64_t divisor) {
       Expr removed = make_term(term.coefficient, term.factors);
       return mod(a - removed + *inner * coefficient, divisor);
     }
-    common = std::gcd(common, coefficient);
+    common = common_divisor(common, coefficient);
     rest.push_back(term);
   }
   int64_t constant = mod_positive(form.constant, divisor);

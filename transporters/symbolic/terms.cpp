@@ -1,7 +1,6 @@
 #include "transporters/symbolic/terms.h"
 
 #include <algorithm>
-#include <numeric>
 
 #include "transporters/symbolic/arithmetic.h"
 #include "transporters/symbolic/node.h"
@@ -9,12 +8,6 @@
 namespace transporters::symbolic {
 
 namespace {
-
-int64_t gcd_of(int64_t a, int64_t b) {
-  constexpr int64_t kMin = std::numeric_limits<int64_t>::min();
-  if (a == kMin || b == kMin) return 1;
-  return std::gcd(a, b);
-}
 
 Expr make_power(const Expr& base, int64_t exponent) {
   if (exponent == 1) return base;
@@ -175,10 +168,10 @@ Expr multiply_terms(const Term& a, const Term& b) {
 CommonFactor common_factor(const Expr& e) {
   LinearForm form = linear_form(e);
   CommonFactor common;
-  common.coefficient = form.constant == std::numeric_limits<int64_t>::min() ? 1 : std::abs(form.constant);
+  common.coefficient = common_divisor(form.constant, 0);
   for (size_t i = 0; i < form.terms.size(); ++i) {
     const Term& term = form.terms[i];
-    common.coefficient = gcd_of(common.coefficient, term.coefficient);
+    common.coefficient = common_divisor(common.coefficient, term.coefficient);
     if (form.constant != 0) continue;
     if (i == 0) {
       common.factors.assign(term.factors.begin(), term.factors.end());
@@ -190,7 +183,7 @@ CommonFactor common_factor(const Expr& e) {
 }
 
 CommonFactor common_factor(const CommonFactor& a, const CommonFactor& b) {
-  return {gcd_of(a.coefficient, b.coefficient), common_factors(a.factors, b.factors)};
+  return {common_divisor(a.coefficient, b.coefficient), common_factors(a.factors, b.factors)};
 }
 
 std::optional<Expr> divide_term(const Term& a, const Term& b) {

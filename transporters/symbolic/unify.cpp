@@ -26,10 +26,10 @@ std::vector<Solution> solve(const Expr& zero) {
     if (term.factors.size() != 1 || term.factors[0].kind() != Kind::Symbol) continue;
     const Expr& symbol = term.factors[0];
     int64_t divisor = term.coefficient;
-    bool solvable = divisor != std::numeric_limits<int64_t>::min() && form.constant % divisor == 0;
+    bool solvable = divisor != std::numeric_limits<int64_t>::min() && checked_mod(form.constant, divisor) == 0;
     for (size_t j = 0; j < form.terms.size() && solvable; ++j) {
       if (j == i) continue;
-      solvable = form.terms[j].coefficient % divisor == 0 &&
+      solvable = checked_mod(form.terms[j].coefficient, divisor) == 0 &&
                  std::ranges::none_of(form.terms[j].factors, [&](const Expr& f) { return f.contains(symbol.name()); });
     }
     if (!solvable) continue;
