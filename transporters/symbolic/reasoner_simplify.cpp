@@ -10,6 +10,8 @@ namespace transporters::symbolic {
 
 namespace {
 
+// Rules make expressions simpler; should some pass one back and forth, this ends it.
+constexpr int kMaxSteps = 32;
 // Facts beyond this many are not combined with a question one by one.
 constexpr size_t kMaxCombinedFacts = 64;
 
@@ -22,8 +24,11 @@ Expr Reasoner::simplify(const Expr& e) {
   if (auto it = cache_.simplified.find(e); it != cache_.simplified.end()) return it->second;
   Expr result = e;
   try {
-    result = simplify_once(e);
-    if (result != e) result = simplify(result);
+    for (int step = 0; step < kMaxSteps; ++step) {
+      Expr next = simplify_once(result);
+      if (next == result) break;
+      result = next;
+    }
   } catch (const OverflowError&) {
     // It stays as it is, then.
   }
