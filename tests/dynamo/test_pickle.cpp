@@ -78,7 +78,7 @@ TEST_CASE("values written and read") {
   const auto items = list[3].items("dict");
   CHECK(items[0].first == "t");
   CHECK(elements(items[0].second.tensor("t")) == std::vector<float>{0, 3, 1, 4, 2, 5});
-  CHECK(items[1].second.tensor("u").dtype == ScalarType::UInt32);
+  CHECK((items[1].second.tensor("u").dtype == ScalarType::UInt32));
   CHECK(items[1].second.tensor("u").sizes == std::vector<int64_t>{2});
   CHECK(list[4].list()->size() == 2);
   const PickleObject* object = list[5].object();

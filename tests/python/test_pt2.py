@@ -1,6 +1,7 @@
 """`.pt2` archives: what we write loads in torch and runs at other sizes; what torch writes is read, written again and
 still computes the same."""
 
+import inspect
 import io
 import subprocess
 
@@ -233,6 +234,18 @@ def encoder():
     return torch.nn.TransformerEncoder(layer, 2, enable_nested_tensor=False)
 
 
+class NoGrad(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear = torch.nn.Linear(3, 3)
+
+    def forward(self, x):
+        y = self.linear(x)
+        with torch.no_grad():
+            z = y.relu() + x.shape[0]
+        return z + y, z
+
+
 AUTO = Dim.DYNAMIC
 # name: module, sample arguments, dynamic shapes, further arguments to run with.
 CASES = {
@@ -270,6 +283,7 @@ CASES = {
         (lambda n: ({0: n}, {0: 2 * n}))(Dim("n", min=3, max=50)),
         [(torch.randn(6), torch.randn(12))],
     ),
+    "no_grad": lambda: (NoGrad(), (torch.randn(2, 3),), ({0: AUTO},), [(torch.randn(4, 3),)]),
     "symbolic_input": lambda: (Scalar(), (torch.randn(3), 5), ({0: AUTO}, AUTO), [(torch.randn(4), 7)]),
     "nested": lambda: (
         Nested(),
@@ -300,3 +314,53 @@ def test_archives_of_torch(tool, tmp_path, name):
         assert_close(actual(*ours), expected(*theirs))
         assert_close(ours, theirs)
         assert_close(dict(actual.named_buffers()), dict(expected.named_buffers()))
+
+
+def leaves(path, value):
+    """Leaves by path, as the reader names them."""
+    if isinstance(value, dict):
+        items = value.items()
+    elif isinstance(value, (list, tuple)):
+        items = enumerate(value)
+    else:
+        return {path: value}
+    return {k: v for key, element in items for k, v in leaves(f"{path}.{key}" if path else str(key), element).items()}
+
+
+def named_leaves(module, arguments):
+    names = list(inspect.signature(type(module).forward).parameters)[1:]
+    names = [name for name in names if name != "rest"] + [f"rest_{i}" for i in range(len(arguments))]
+    return {k: v for name, value in zip(names, arguments) for k, v in leaves(name, value).items()}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_archives_of_torch_run_without_python(tool, tmp_path, name):
+    torch.manual_seed(0)
+    module, sample, dynamic_shapes, others = CASES[name]()
+    module.eval()
+    torch.export.save(export(module, sample, dynamic_shapes=dynamic_shapes), tmp_path / "torch.pt2")
+    expected = torch.export.load(tmp_path / "torch.pt2").module()
+    runs, files = [clone(sample), *others], []
+    for i, arguments in enumerate(runs):
+        # Constants are part of the program.
+        inputs = {
+            path: value if isinstance(value, torch.Tensor) else torch.tensor(value)
+            for path, value in named_leaves(module, arguments).items()
+            if isinstance(value, torch.Tensor) or (name == "symbolic_input" and path == "n")
+        }
+        save_file(inputs, tmp_path / f"in{i}.safetensors")
+        files += [tmp_path / f"in{i}.safetensors", tmp_path / f"out{i}.safetensors"]
+    tool("run", tmp_path / "torch.pt2", *files)
+    for i, arguments in enumerate(runs):
+        ours = load_file(tmp_path / f"out{i}.safetensors")
+        result = expected(*arguments)
+        outputs = leaves("" if isinstance(result, dict) else "output", result)
+        outputs = {k: v for k, v in outputs.items() if v is not None}
+        assert {k for k in ours if not k.startswith(("input:", "buffer:"))} == set(outputs)
+        for path, value in outputs.items():
+            assert_close(ours[path] if isinstance(value, torch.Tensor) else ours[path].item(), value)
+        for path, value in named_leaves(module, arguments).items():
+            if isinstance(value, torch.Tensor):
+                assert_close(ours[f"input:{path}"], value)
+        for path, value in expected.named_buffers():
+            assert_close(ours[f"buffer:{path}"], value)

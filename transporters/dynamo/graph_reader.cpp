@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 #include <unordered_set>
+#include <utility>
 
 #include "transporters/dynamo/schema.h"
 #include "transporters/dynamo/size_reader.h"
@@ -39,6 +40,9 @@ bool computes_size(const std::string& target) {
 bool is_redundant(const std::string& target) {
   return target == "torch.ops.aten._assert_tensor_metadata.default" || target == "torch._C._set_grad_enabled";
 }
+
+// Graphs inside graphs; more come from damaged files.
+constexpr int kMaxDepth = 16;
 
 class GraphReader {
  public:
@@ -120,6 +124,10 @@ class GraphReader {
     const std::vector<std::string> derived = derive_input_paths();
     if (input_paths_.size() != derived.size()) input_paths_ = derived;
     output_paths_ = program_.out_spec.leaf_paths();
+    // Results that the caller gets without names.
+    const std::string& type = program_.out_spec.type;
+    if (type.empty() || type == "builtins.tuple" || type == "builtins.list")
+      for (std::string& path : output_paths_) path = path.empty() ? "output" : "output." + path;
     if (extra_.outputs.size() == output_paths_.size()) output_paths_ = extra_.outputs;
   }
 
@@ -251,6 +259,7 @@ class GraphReader {
     if (is_redundant(target)) return;
     if (computes_size(target)) return check_size_node(node);
     if (!target.starts_with("torch.ops.")) json_fail(node, "'" + target + "' is not supported");
+    if (target == "torch.ops.higher_order.wrap_with_set_grad_enabled") return inline_graph(node);
     if (target.starts_with("torch.ops.higher_order."))
       json_fail(node, "the higher-order op '" + target.substr(23) +
                           "' is not supported; export the model without control flow, under torch.no_grad()");
@@ -280,6 +289,60 @@ class GraphReader {
       define(*names[i], made->outputs()[i]);
     }
     read_metadata(node, *made);
+  }
+
+  // A region under torch.no_grad(): (enabled, graph, inputs...). Programs have no gradients, its nodes are as any
+  // others.
+  void inline_graph(const ConstJson& node) {
+    const ConstJson& inputs = array(field(node, "inputs"));
+    if (inputs.size() < 2) json_fail(node, "expected a mode and a graph");
+    const auto [tag, argument] = tagged(field(inputs[1], "arg"));
+    if (tag != "as_graph") json_fail(inputs[1], "expected a graph");
+    const ConstJson& inner = field(argument, "graph");
+    const ConstJson& parameters = array(field(inner, "inputs"));
+    if (parameters.size() != inputs.size() - 2)
+      json_fail(inner, "the inner graph has " + std::to_string(parameters.size()) + " inputs, it is given " +
+                           std::to_string(inputs.size() - 2));
+    std::unordered_map<std::string, Value*> outer_values;
+    for (size_t i = 0; i < parameters.size(); ++i) {
+      const auto [kind, parameter] = tagged(parameters[i]);
+      if (kind != "as_tensor") continue;  // numbers are described by the inner graph's own values
+      const auto [given_kind, given] = tagged(field(inputs[i + 2], "arg"));
+      if (given_kind != "as_tensor") json_fail(inputs[i + 2], "expected a tensor");
+      outer_values[string(field(parameter, "name"))] = value(field(given, "name"));
+    }
+    // The inner graph has names of its own.
+    if (++depth_ > kMaxDepth) json_fail(node, "graphs are nested too deeply");
+    values_.swap(outer_values);
+    const ConstJson* const outer_tensors = std::exchange(tensor_values_, &object(field(inner, "tensor_values")));
+    const auto outer_numbers = sizes_.exchange_values({});
+    sizes_.read_values(inner);
+    for (const ConstJson& inner_node : array(field(inner, "nodes"))) read_node(inner_node);
+    std::vector<Value*> results;
+    for (const ConstJson& output : array(field(inner, "outputs"))) {
+      const auto [kind, result] = tagged(output);
+      results.push_back(kind == "as_tensor" ? value(field(result, "name")) : nullptr);
+    }
+    values_.swap(outer_values);
+    tensor_values_ = outer_tensors;
+    sizes_.exchange_values(outer_numbers);
+    --depth_;
+
+    size_t next = 0;
+    for (const ConstJson& output : array(field(node, "outputs"))) {
+      const auto [kind, result] = tagged(output);
+      const auto bind = [&](const ConstJson& name) {
+        if (next >= results.size() || results[next] == nullptr) json_fail(output, "the inner graph has no such output");
+        define(name, results[next++]);
+      };
+      if (kind == "as_tensor") {
+        bind(field(result, "name"));
+      } else if (kind == "as_tensors") {
+        for (const ConstJson& element : array(result)) bind(field(element, "name"));
+      } else {
+        ++next;  // numbers are described by this graph's values
+      }
+    }
   }
 
   // The node's value is in sym_int_values; that it is there is all that matters.
@@ -426,6 +489,15 @@ class GraphReader {
 
   std::map<std::string, symbolic::Range> ranges() const {
     auto declared = sizes_.read_ranges(field(root_, "range_constraints"));
+    // torch.export says "at least 2" of every dynamic size, and does not insist on it when the program runs.
+    constexpr int64_t kUncheckedMin = 2;
+    if (extra_.symbols.empty()) {
+      for (const auto& [symbol, source] : find_symbol_sources(program_)) {
+        const auto found = declared.find(symbol);
+        const bool is_input = source.value->producer() == nullptr;
+        if (found != declared.end() && is_input && found->second.min <= kUncheckedMin) found->second.min = 0;
+      }
+    }
     for (const auto& [symbol, range] : constrained_) {
       auto& known = declared.try_emplace(symbol).first->second;
       known = {std::max(known.min, range.min), std::min(known.max, range.max)};
@@ -506,6 +578,7 @@ class GraphReader {
   std::vector<std::string> argument_names_, input_paths_, output_paths_;
   std::unordered_map<std::string, Value*> values_;
   std::vector<std::pair<std::string, symbolic::Range>> constrained_;
+  int depth_ = 0;
   Program program_;
 };
 

@@ -21,6 +21,11 @@ class SizeReader {
   TensorType read_tensor(const ConstJson& tensor_meta);
   // The sym_*_values of a graph by name.
   void read_values(const ConstJson& graph);
+  // Takes the names of another graph's numbers, and gives those known until now.
+  std::unordered_map<std::string, Expr> exchange_values(std::unordered_map<std::string, Expr> values) {
+    values_.swap(values);
+    return values;
+  }
   // The number that a name stands for; null when the file does not say.
   const Expr* find(const std::string& name) const;
   Expr symbol(const std::string& file_name) const;
