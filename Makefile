@@ -10,8 +10,9 @@ PREFIX ?= $(CURDIR)/out/install
 SOURCES = $(shell git ls-files '*.cpp' '*.h')
 
 help:  ## list the targets
-	@sed -n 's/^\([a-z]*\):.*##/\1 —/p' $(firstword $(MAKEFILE_LIST)) | column -t -s —
-	@echo 'Variables: PRESET=release|debug|asan, QUICK=1 (tests without the slow ones), PREFIX=DIR (install)'
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "%-10s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
+	@echo 'Variables: PRESET=release|debug|asan, QUICK=1 (tests without the slow ones), PREFIX=DIR (install),'
+	@echo '           ARGS="--peer --write" (bench)'
 
 .venv/setup.stamp: $(wildcard requirements/*.txt) scripts/debian-packages.txt scripts/setup.sh
 	scripts/setup.sh
@@ -25,7 +26,7 @@ build: configure  ## build the library, the command line, examples and tests
 	cmake --build $(BUILD)
 
 test: build  ## build, then run the C++ tests and the Python tests
-	ctest --test-dir $(BUILD) --output-on-failure
+	ctest --test-dir $(BUILD) --output-on-failure -j2
 	TRANSPORTERS_BUILD='$(CURDIR)/$(BUILD)' python -m pytest tests $(if $(QUICK),-m 'not slow')
 
 run: build  ## export a real sentence-embedding model to ONNX, run it, compare with eager PyTorch
@@ -35,7 +36,7 @@ install: build  ## install headers, library, command line and CMake package into
 	cmake --install $(BUILD) --prefix '$(PREFIX)'
 
 bench: build  ## compare export and run times with transformers' own exporters
-	TRANSPORTERS_BUILD='$(CURDIR)/$(BUILD)' python benchmarks/run.py
+	TRANSPORTERS_BUILD='$(CURDIR)/$(BUILD)' python benchmarks/run.py $(ARGS)
 
 format:  ## format the C++ sources (clang-format)
 	clang-format -i $(SOURCES)

@@ -15,3 +15,9 @@ find_path(CLI11_INCLUDE CLI/CLI.hpp REQUIRED)
 if(TRANSPORTERS_BUILD_TESTS)
   find_path(DOCTEST_INCLUDE doctest/doctest.h REQUIRED)
 endif()
+
+# ONNX Runtime is opened at run time and may be absent: its wheel's library is only where that looks first.
+if(NOT DEFINED ONNXRUNTIME_LIBRARY)
+  file(GLOB ONNXRUNTIME_FOUND "${TORCH_INSTALL_PREFIX}/../onnxruntime/capi/libonnxruntime.so.*")
+  set(ONNXRUNTIME_LIBRARY "${ONNXRUNTIME_FOUND}" CACHE FILEPATH "The shared library of ONNX Runtime, if any")
+endif()

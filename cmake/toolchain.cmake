@@ -14,9 +14,13 @@ endif()
 # Optimised with line tables: the weight is in libtorch, and full debug info doubles link times.
 set(CMAKE_CXX_FLAGS_RELWITHDEBINFO "-O2 -g1")
 
+# libtorch itself is not instrumented: vectors that it fills look overflowing to the container check, and types that it
+# hides have no type information for the vptr check.
 if(TRANSPORTERS_SANITIZE)
-  add_compile_options(-fsanitize=address,undefined -fno-omit-frame-pointer)
+  add_compile_options(-fsanitize=address,undefined -fno-sanitize=vptr -fno-omit-frame-pointer)
   add_link_options(-fsanitize=address,undefined)
+  set(SANITIZER_ENVIRONMENT ASAN_OPTIONS=detect_container_overflow=0 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
+                            LSAN_OPTIONS=suppressions=${CMAKE_SOURCE_DIR}/cmake/lsan.supp)
 endif()
 
 add_library(transporters_warnings INTERFACE)

@@ -1,0 +1,220 @@
+// transporters export CHECKPOINT_OR_PT2 --to FORMAT --out DIR
+#include <algorithm>
+#include <iostream>
+#include <nlohmann/json.hpp>
+
+#include "cli/common.h"
+#include "cli/unavailable.h"
+#include "transporters/checkpoint/config.h"
+#include "transporters/dynamo/pt2.h"
+#include "transporters/error.h"
+#include "transporters/export/exporters.h"
+#include "transporters/export/versions.h"
+#include "transporters/models/auto.h"
+
+namespace transporters::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct ExportArguments {
+  std::string source;
+  std::string to;
+  std::string out;
+  bool dynamic = false;
+  std::string dynamic_shapes;
+  std::string config;
+  std::optional<int64_t> opset;
+  std::string dtype;
+  std::string architecture;
+  std::string attention = "sdpa";
+  std::optional<int64_t> batch;
+  std::optional<int64_t> sequence;
+  bool json = false;
+};
+
+// Sizes of the example that is traced, when the caller gives none.
+constexpr int64_t kExampleBatch = 2;
+constexpr int64_t kExampleSequence = 5;
+
+// --config first, then what the flags say.
+ExportConfig export_config(const ExportArguments& arguments, ExportFormat format) {
+  ExportConfig config = AutoExportConfig::for_format(format);
+  if (!arguments.config.empty()) {
+    const std::string text = json_argument("--config", arguments.config);
+    if (format == ExportFormat::Onnx)
+      config = OnnxConfig::from_json(text);
+    else
+      config = DynamoConfig::from_json(text);
+  }
+  std::visit(
+      [&](auto& fields) {
+        fields.dynamic = fields.dynamic || arguments.dynamic;
+        if (!arguments.dynamic_shapes.empty())
+          fields.dynamic_shapes = DynamicShapes::from_json(json_argument("--dynamic-shapes", arguments.dynamic_shapes));
+      },
+      config);
+  if (arguments.opset) {
+    auto* onnx = std::get_if<OnnxConfig>(&config);
+    if (!onnx) throw UsageError("--opset goes with --to onnx");
+    onnx->opset_version = *arguments.opset;
+    *onnx = OnnxConfig::from_json(onnx->to_json());  // checks the range
+  }
+  return config;
+}
+
+LoadOptions load_options(const ExportArguments& arguments) {
+  LoadOptions options;
+  options.attention = arguments.attention;
+  if (!arguments.dtype.empty()) {
+    options.dtype = dtype_from_name(arguments.dtype);
+    const bool computes = options.dtype && (*options.dtype == at::kFloat || *options.dtype == at::kHalf ||
+                                            *options.dtype == at::kBFloat16 || *options.dtype == at::kDouble);
+    if (!computes)
+      throw UsageError("--dtype: expected float32, float16, bfloat16 or float64, got '" + arguments.dtype + "'");
+  }
+  return options;
+}
+
+struct Result {
+  std::optional<ExportedModel> exported;
+  std::string architecture;
+  double load_seconds = 0;
+  double export_seconds = 0;
+  double write_seconds = 0;
+};
+
+template <typename Exporter, typename Config>
+Result export_checkpoint(const ExportArguments& arguments, const Config& config, Progress& progress) {
+  Result result;
+  Stopwatch watch;
+  progress.step("reading " + arguments.source);
+  const auto model = load_model(arguments.source, load_options(arguments), arguments.architecture);
+  result.architecture = model->architecture();
+  result.load_seconds = watch.lap();
+  progress.step("tracing " + result.architecture);
+  const ModelInputs inputs =
+      model->example_inputs(arguments.batch.value_or(kExampleBatch), arguments.sequence.value_or(kExampleSequence));
+  result.exported = Exporter().export_model(model, inputs, config);
+  result.export_seconds = watch.lap();
+  return result;
+}
+
+template <typename Exporter, typename Config>
+Result convert_pt2(const ExportArguments& arguments, const Config& config, Progress& progress) {
+  const bool for_checkpoints = arguments.dynamic || !arguments.dynamic_shapes.empty() || !arguments.dtype.empty() ||
+                               !arguments.architecture.empty() || arguments.batch || arguments.sequence;
+  if (for_checkpoints)
+    throw UsageError(
+        "a .pt2 has its sizes and types: --dynamic, --dynamic-shapes, --dtype, --architecture, --batch and --sequence "
+        "go with a checkpoint folder");
+  Result result;
+  Stopwatch watch;
+  progress.step("reading " + arguments.source);
+  Program program = dynamo::load(arguments.source);
+  result.architecture = program.architecture;
+  result.load_seconds = watch.lap();
+  progress.step("converting");
+  result.exported = Exporter().convert(std::move(program), config);
+  result.export_seconds = watch.lap();
+  return result;
+}
+
+// Name and size of each file that save_pretrained wrote.
+std::vector<std::pair<std::string, uint64_t>> files_of(const fs::path& folder) {
+  std::vector<std::pair<std::string, uint64_t>> files;
+  for (const auto& entry : fs::directory_iterator(folder))
+    if (entry.is_regular_file()) files.emplace_back(entry.path().filename().string(), entry.file_size());
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
+void print_result(const ExportArguments& arguments, ExportFormat format, const Result& result) {
+  const auto files = files_of(arguments.out);
+  const auto warnings = version_warnings();
+  if (arguments.json) {
+    Json json;
+    json["format"] = to_string(format);
+    json["architecture"] = result.architecture;
+    json["out"] = arguments.out;
+    json["files"] = Json::object();
+    for (const auto& [name, bytes] : files) json["files"][name] = bytes;
+    json["seconds"] = {
+        {"load", result.load_seconds}, {"export", result.export_seconds}, {"write", result.write_seconds}};
+    json["notes"] = result.exported->notes;
+    json["warnings"] = warnings;
+    print_json(json);
+    return;
+  }
+  for (const auto& warning : warnings) print_warning(warning);
+  for (const auto& note : result.exported->notes) print_note(note);
+  std::cout << "Exported " << (result.architecture.empty() ? arguments.source : result.architecture) << " to "
+            << arguments.out << " in "
+            << seconds_text(result.load_seconds + result.export_seconds + result.write_seconds) << " (read "
+            << seconds_text(result.load_seconds) << ", export " << seconds_text(result.export_seconds) << ", write "
+            << seconds_text(result.write_seconds) << ")\n";
+  for (const auto& [name, bytes] : files) std::cout << "  " << name << "  " << bytes_text(bytes) << "\n";
+}
+
+int run_export(const ExportArguments& arguments) {
+  const ExportFormat format = [&] {
+    try {
+      return parse_export_format(arguments.to);
+    } catch (const Error& error) {
+      throw UsageError("--to: " + error.message());
+    }
+  }();
+  check_available(format);
+  const fs::path source = arguments.source;
+  if (!fs::exists(source)) throw UsageError("there is no file or folder '" + arguments.source + "'");
+  const bool is_pt2 = source.extension() == ".pt2" && fs::is_regular_file(source);
+  if (!is_pt2 && !fs::is_directory(source))
+    throw UsageError("expected a checkpoint folder or a .pt2 file, got '" + arguments.source + "'");
+  const ExportConfig config = export_config(arguments, format);
+
+  Progress progress;
+  Result result = std::visit(
+      [&](const auto& fields) {
+        using Config = std::decay_t<decltype(fields)>;
+        using Exporter = std::conditional_t<std::is_same_v<Config, OnnxConfig>, OnnxExporter, DynamoExporter>;
+        return is_pt2 ? convert_pt2<Exporter>(arguments, fields, progress)
+                      : export_checkpoint<Exporter>(arguments, fields, progress);
+      },
+      config);
+  Stopwatch watch;
+  progress.step("writing " + arguments.out);
+  result.exported->save_pretrained(arguments.out);
+  result.write_seconds = watch.lap();
+  progress.clear();
+  print_result(arguments, format, result);
+  return kDone;
+}
+
+}  // namespace
+
+void add_export(CLI::App& app, Command& chosen) {
+  CLI::App* command = app.add_subcommand("export", "Export a checkpoint folder, or a .pt2 file, to another format");
+  const auto arguments = std::make_shared<ExportArguments>();
+  command->add_option("source", arguments->source, "Checkpoint folder (config.json, *.safetensors), or a .pt2 file")
+      ->required();
+  command->add_option("--to", arguments->to, "dynamo (.pt2) or onnx")->required();
+  command->add_option("--out", arguments->out, "Output folder")->required();
+  command->add_flag("--dynamic", arguments->dynamic, "Every axis of every input is dynamic");
+  command->add_option("--dynamic-shapes", arguments->dynamic_shapes,
+                      R"(Dynamic axes by input, JSON or a file of it: {"input_ids": {"0": "batch"}})");
+  command->add_option("--config", arguments->config, "Export config, JSON or a file of it; other options win over it");
+  command->add_option("--opset", arguments->opset, "ONNX opset, 18 to 23");
+  command->add_option("--dtype", arguments->dtype,
+                      "float32, float16, bfloat16 or float64, in place of the checkpoint's");
+  command->add_option("--architecture", arguments->architecture,
+                      "Model class, such as BertForMaskedLM, in place of the one config.json names");
+  command->add_option("--attention", arguments->attention, "sdpa or eager")->capture_default_str();
+  command->add_option("--batch", arguments->batch, "Batch of the example that is traced")->check(CLI::PositiveNumber);
+  command->add_option("--sequence", arguments->sequence, "Length of the example that is traced")
+      ->check(CLI::PositiveNumber);
+  command->add_flag("--json", arguments->json, "Print the result as JSON");
+  add_unavailable_export_options(*command);
+  command->callback([&chosen, arguments] { chosen = [arguments] { return run_export(*arguments); }; });
+}
+
+}  // namespace transporters::cli

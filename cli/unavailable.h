@@ -1,0 +1,18 @@
+// What the command line knows by name and this build lacks; one place for all of it.
+#pragma once
+
+#include <CLI/CLI.hpp>
+
+#include "cli/common.h"
+#include "transporters/export/configs.h"
+
+namespace transporters::cli {
+
+// Adds the commands, and to `export` the options, that only give an error.
+void add_unavailable_commands(CLI::App& app, Command& chosen);
+void add_unavailable_export_options(CLI::App& command);
+
+// Throws UsageError for a format without an exporter.
+void check_available(ExportFormat format);
+
+}  // namespace transporters::cli

@@ -1,0 +1,106 @@
+#include <ATen/ATen.h>
+#include <doctest/doctest.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+#include "transporters/error.h"
+#include "transporters/onnx/writer.h"
+#include "transporters/runners/onnxruntime.h"
+
+using namespace transporters;
+namespace fs = std::filesystem;
+
+namespace {
+
+struct Folder {
+  fs::path path;
+  Folder() {
+    std::string name = (fs::temp_directory_path() / "onnxruntime_test.XXXXXX").string();
+    path = mkdtemp(name.data());
+  }
+  ~Folder() { fs::remove_all(path); }
+};
+
+// sum = x + y and copy = x, with a batch axis.
+fs::path add_model(const Folder& folder) {
+  onnx::Model model;
+  model.ir_version = 9;
+  model.opsets[""] = 20;
+  auto& graph = *model.graph;
+  const onnx::Shape shape{onnx::Dim::named("batch"), onnx::Dim::of(3)};
+  auto* x = graph.add_input("x", onnx::DataType::FLOAT, shape);
+  auto* y = graph.add_input("y", onnx::DataType::FLOAT, shape);
+  for (const auto& [op, inputs, name] :
+       {std::tuple("Add", std::vector{x, y}, "sum"), std::tuple("Identity", std::vector{x}, "copy")}) {
+    auto* output = graph.insert(nullptr, op, inputs, {}, {name})->output();
+    output->type = onnx::DataType::FLOAT;
+    output->shape = shape;
+    graph.add_output(output);
+  }
+  const fs::path file = folder.path / "ü add.onnx";
+  onnx::save(model, file);
+  return file;
+}
+
+template <typename Call>
+std::string error_text(Call&& call) {
+  try {
+    call();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+}  // namespace
+
+TEST_CASE("a model runs through ONNX Runtime") {
+  const Folder folder;
+  OnnxRuntimeSession session(add_model(folder));
+  CHECK(session.input_names() == std::vector<std::string>{"x", "y"});
+  CHECK(session.output_names() == std::vector<std::string>{"sum", "copy"});
+  CHECK(session.version().find('.') != std::string::npos);
+
+  const at::Tensor x = at::arange(6, at::kFloat).view({2, 3});
+  const at::Tensor strided = at::arange(6, at::kFloat).view({3, 2}).t();
+  const auto outputs = session.run({{"x", x}, {"y", strided}});
+  REQUIRE(outputs.size() == 2);
+  CHECK(outputs[0].equal(x + strided));
+  CHECK(outputs[1].equal(x));
+  const auto empty = session.run({{"x", at::empty({0, 3})}, {"y", at::empty({0, 3})}});
+  CHECK(empty[0].sizes() == at::IntArrayRef({0, 3}));
+}
+
+TEST_CASE("outputs stay valid when the session and its inputs are gone") {
+  const Folder folder;
+  at::Tensor sum;
+  {
+    OnnxRuntimeSession session(add_model(folder));
+    sum = session.run({{"x", at::ones({1, 3})}, {"y", at::ones({1, 3})}})[0];
+  }
+  CHECK(sum.equal(at::full({1, 3}, 2.0)));
+}
+
+TEST_CASE("wrong inputs, models and libraries are errors that say so") {
+  const Folder folder;
+  const fs::path file = add_model(folder);
+  OnnxRuntimeSession session(file);
+  const at::Tensor x = at::ones({1, 3});
+  CHECK(error_text([&] { session.run({{"x", x}}); }).find("input 'y' is missing") != std::string::npos);
+  CHECK(error_text([&] { session.run({{"x", x}, {"yy", x}}); }).find("did you mean 'y'") != std::string::npos);
+  CHECK(error_text([&] { session.run({{"x", x}, {"y", at::ones({1, 4})}}); }).find("[onnxruntime]") == 0);
+  CHECK(error_text([&] { session.run({{"x", x}, {"y", at::ones({1, 3}, at::kLong)}}); }).find("[onnxruntime]") == 0);
+  CHECK(error_text([&] { OnnxRuntimeSession(folder.path / "none.onnx"); }).find("no such file") != std::string::npos);
+
+  std::ofstream(folder.path / "broken.onnx") << "no model";
+  CHECK(error_text([&] { OnnxRuntimeSession(folder.path / "broken.onnx"); }).find("broken.onnx") != std::string::npos);
+
+  CHECK(error_text([&] {
+          OnnxRuntimeSession(file, {.library = "/no/such/libonnxruntime.so"});
+        }).find("TRANSPORTERS_ONNXRUNTIME") != std::string::npos);
+  CHECK(error_text([&] { OnnxRuntimeSession(file, {.library = "libdl.so.2"}); }).find("not the ONNX Runtime library") !=
+        std::string::npos);
+}
