@@ -99,6 +99,9 @@ TEST_CASE("copies and conversions") {
       "aten::type_as(f32[a=2], i64[3])",
       "aten::copy(f32[a=2, 3], i64[3])",
       "aten::_cast_Long(f32[a=2])",
+      "aten::cpu(f32[a=2, 3])",
+      "aten::data(f32[a=2, 3])",
+      "aten::resize_as(f32[a=2, 3], f32[3])",
       "aten::_cast_Float(i64[a=2])",
   });
 }
@@ -194,6 +197,13 @@ TEST_CASE("numbers about shapes, and asserts") {
       "aten::is_complex(f32[a=2])",
       "aten::is_same_size(f32[a=2, 3], f32[a, 3])",
       "aten::_shape_as_tensor(f32[a=2, 3])",
+      "aten::_dim_arange(f32[a=2, 3], 0)",
+      "aten::is_signed(f32[a=2])",
+      "aten::is_signed(u8[a=2])",
+      "aten::element_size(f16[a=2])",
+      "aten::is_contiguous(f32[a=2, 3])",
+      "aten::is_contiguous(f32[a=2, 3]{1, a})",
+      "aten::sym_is_contiguous(f32[a=2, 3])",
   });
   ShapeEnv env;
   CHECK(run_rule("aten::_assert_async.msg(bool[], 'no')", env).empty());

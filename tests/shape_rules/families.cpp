@@ -191,6 +191,10 @@ TEST_CASE("linear algebra") {
           "aten::linalg_matrix_rank.atol_rtol_float(f32[n=2, a=3, b=4])",
           "aten::linalg_cond(f32[n=2, a=3, a])",
           "aten::linalg_tensorinv(f32[2, 3, 6])",
+          "aten::linalg_tensorsolve(f32[2, 3, 6], f32[2, 3])",
+          "aten::linalg_tensorsolve(f32[2, 6, 3], f32[2, 3], [1])",
+          "aten::linalg_tensorsolve(f32[2, 3, 6], f32[2, 3])",
+          "aten::linalg_tensorsolve(f32[2, 6, 3], f32[2, 3], [1])",
       },
       {.least = 2, .all_symbolic = false});
   check_error("aten::linalg_inv(f32[2, 3])", "expected square matrices, got f32[2, 3]");

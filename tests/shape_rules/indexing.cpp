@@ -76,6 +76,8 @@ TEST_CASE("data-dependent sizes and numbers lie in their ranges") {
           "aten::bincount(i64[6])",
           "aten::bincount(i64[6], f32[6], 4)",
           "aten::histc(f32[6], 10)",
+          "aten::histogram.bin_ct(f32[6], 10)",
+          "aten::histogram.bins_tensor(f32[6], f32[4]:(0, 1, 2, 3))",
       },
       {.may_specialize = true});
   check_error("aten::item(f32[2])", "expected one element, got f32[2]");

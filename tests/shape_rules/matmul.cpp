@@ -46,6 +46,8 @@ TEST_CASE("matrix products") {
       "aten::linalg_multi_dot([f32[b=3], f32[b, c=4], f32[c]])",
       "aten::linalg_multi_dot([f32[a=2, b=3], f32[b, 4]])",
       "aten::bilinear(f32[n=2, 3], f32[n, 4], f32[5, 3, 4], f32[5])",
+      "aten::_trilinear(f32[n=2, a=3], f32[n, b=4], f32[a, b, c=5], [2, 3], [1, 3], [0], [1])",
+      "aten::_weight_int8pack_mm(bf16[a=2, 32], i8[16, 32], bf16[16])",
       "aten::bilinear(f32[n=2, m=3, 3], f32[n, m, 4], f32[5, 3, 4])",
   });
 }

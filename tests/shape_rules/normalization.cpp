@@ -36,6 +36,9 @@ TEST_CASE("group, batch and instance norm") {
       "aten::_batch_norm_with_update_functional(f32[a=2, 8, 3], f32[8], f32[8], f32[8], f32[8], 0.1, 1e-5)",
       "aten::_weight_norm_interface(f32[8, a=3], f32[8, 1])",
       "aten::_weight_norm(f32[8, a=3], f32[8, 1])",
+      "aten::norm_except_dim(f32[8, a=3], 2, 0)",
+      "aten::norm_except_dim(f32[8, a=3], 2, -1)",
+      "aten::_batch_norm_impl_index(f32[a=2, 8, 3], f32[8], f32[8], f32[8], f32[8], false, 0.1, 1e-5, false)",
       "aten::renorm(f32[a=2, b=3], 2, 0, 1)",
   });
   check_error("aten::group_norm(f32[2, 7, 3], 2)", "expected channels that 2 groups divide, got f32[2, 7, 3]");

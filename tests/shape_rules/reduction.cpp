@@ -124,6 +124,8 @@ TEST_CASE("scans") {
       "aten::diff(f32[a=2, b=5], 2, 1)",
       "aten::diff(f32[a=2, b=3], 1, 1, f32[a, 2], f32[a, 1])",
       "aten::diff(f32[3], 5)",
+      "aten::gradient.scalarint(f32[a=4, b=5])",
+      "aten::gradient.array(f32[a=4, b=5], dim=[1])",
   });
 }
 

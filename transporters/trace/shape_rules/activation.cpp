@@ -96,6 +96,7 @@ constexpr ShapeRuleRow kRows[] = {
     {"aten::_log_softmax", softmax_half_to_float},
     {"aten::_masked_softmax", same_as_input},
     {"aten::dropout", same_as_input},
+    {"aten::_masked_scale", same_as_input},
     {"aten::alpha_dropout", same_as_input},
     {"aten::feature_dropout", same_as_input},
     {"aten::feature_alpha_dropout", same_as_input},

@@ -36,6 +36,13 @@ Types cast(const Node& node, ShapeEnv& env) {
   return one(dtype, input(node, 0).sizes);
 }
 
+// cpu: every tensor lies there already. data: the tensor without its history.
+Types unchanged(const Node& node, ShapeEnv& env) { return {input(node, 0)}; }
+
+Types resize_as(const Node& node, ShapeEnv& env) {
+  return one(input(node, "self").dtype, input(node, "the_template").sizes);
+}
+
 Types resize(const Node& node, ShapeEnv& env) { return one(input(node, "self").dtype, node.sizes("size")); }
 
 constexpr ShapeRuleRow kRows[] = {
@@ -50,6 +57,10 @@ constexpr ShapeRuleRow kRows[] = {
     {"aten::type_as", to_other},
     {"aten::copy", copy_into},
     {"aten::resize", resize},
+    {"aten::resize_as", resize_as},
+    {"aten::cpu", unchanged},
+    {"aten::data", unchanged},
+    {"aten::chalf", cast<ScalarType::ComplexHalf>},
     {"aten::_cast_Byte", cast<ScalarType::Byte>},
     {"aten::_cast_Char", cast<ScalarType::Char>},
     {"aten::_cast_Double", cast<ScalarType::Double>},

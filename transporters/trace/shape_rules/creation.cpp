@@ -105,6 +105,13 @@ Types triu_indices(const Node& node, ShapeEnv& env) {
   return one(dtype_or(node, "dtype", ScalarType::Long), {2, count});
 }
 
+// _dim_arange(like, dim): a range over a tensor's dim.
+Types dim_arange(const Node& node, ShapeEnv& env) {
+  const auto& like = input(node, "like");
+  check_rank_at_least(node, "like", like, 1);
+  return one(ScalarType::Long, {like.sizes[dim(node, "dim", like.rank())]});
+}
+
 Types fft_frequencies(const Node& node, ShapeEnv& env) {
   const Expr n = node.size("n");
   const bool half = node.schema().base_name() == "aten::fft_rfftfreq";
@@ -183,6 +190,7 @@ constexpr ShapeRuleRow kRows[] = {
     {"aten::scalar_tensor", scalar_tensor},
     {"aten::arange", arange},
     {"aten::range", range},
+    {"aten::_dim_arange", dim_arange},
     {"aten::linspace", linspace},
     {"aten::logspace", linspace},
     {"aten::eye", eye},

@@ -92,6 +92,14 @@ Types bincount(const Node& node, ShapeEnv& env) {
 
 Types histc(const Node& node, ShapeEnv& env) { return one(input(node, "self").dtype, {node.size("bins")}); }
 
+// -> counts, edges: one edge more than bins, which are a number or the edges themselves
+Types histogram(const Node& node, ShapeEnv& env) {
+  const auto& self = input(node, "self");
+  const auto* edges = as_tensor(node.get("bins"));
+  const Expr bins = edges ? edges->sizes.at(0) - 1 : node.size("bins");
+  return {tensor(self.dtype, {bins}), tensor(self.dtype, {bins + 1})};
+}
+
 constexpr ShapeRuleRow kRows[] = {
     {"aten::nonzero", nonzero},
     {"aten::argwhere", nonzero},
@@ -111,6 +119,7 @@ constexpr ShapeRuleRow kRows[] = {
     {"aten::unique_consecutive", unique_slices},
     {"aten::bincount", bincount},
     {"aten::histc", histc},
+    {"aten::histogram", histogram},
 };
 
 }  // namespace

@@ -271,6 +271,21 @@ Types tensorinv(const Node& node, ShapeEnv& env) {
   return one(self.dtype, sizes);
 }
 
+// linalg_tensorsolve(self, other, dims): self's dims after those of other, once `dims` have been moved to the end.
+Types tensorsolve(const Node& node, ShapeEnv& env) {
+  const auto& self = input(node, 0);
+  const auto& other = input(node, 1);
+  const auto moved = dim_list(node, "dims", self.rank());
+  Sizes order;
+  for (size_t i = 0; i < self.rank(); ++i) {
+    if (std::find(moved.begin(), moved.end(), i) == moved.end()) order.push_back(self.sizes[i]);
+  }
+  for (const size_t d : moved) order.push_back(self.sizes[d]);
+  check(order.size() >= other.rank(), node,
+        "expected self of other's rank or more, got " + describe(self) + " and " + describe(other));
+  return one(self.dtype, Sizes(order.begin() + static_cast<std::ptrdiff_t>(other.rank()), order.end()));
+}
+
 constexpr ShapeRuleRow kRows[] = {
     {"aten::inverse", same_square},
     {"aten::linalg_inv", same_square},
@@ -327,6 +342,7 @@ constexpr ShapeRuleRow kRows[] = {
     {"aten::linalg_matrix_rank", matrix_rank},
     {"aten::linalg_cond", condition_number},
     {"aten::linalg_tensorinv", tensorinv},
+    {"aten::linalg_tensorsolve", tensorsolve},
 };
 
 }  // namespace

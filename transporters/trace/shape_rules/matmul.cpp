@@ -291,6 +291,38 @@ Types scaled_mm(const Node& node, ShapeEnv& env) {
   return one(dtype_or(node, "out_dtype", a.dtype), {a.sizes[0], b.sizes[1]});
 }
 
+// Weights [N, K] of 8 bits, or [N, K / 2] with two of 4 bits in a byte.
+template <int64_t per_element>
+Types packed_weight_mm(const Node& node, ShapeEnv& env) {
+  const auto& a = input(node, 0);
+  const auto& b = input(node, 1);
+  check_rank(node, "self", a, {2});
+  check_rank(node, "mat2", b, {2});
+  contract(node, a, b, a.sizes[1], b.sizes[1] * per_element, env);
+  return one(a.dtype, {a.sizes[0], b.sizes[0]});
+}
+
+// _trilinear: the product of three operands, each with dims of 1 put in, summed over dims.
+Types trilinear(const Node& node, ShapeEnv& env) {
+  Sizes sizes;
+  constexpr std::array<std::pair<const char*, const char*>, 3> kOperands = {
+      {{"i1", "expand1"}, {"i2", "expand2"}, {"i3", "expand3"}}};
+  for (const auto& [operand, added] : kOperands) {
+    Sizes own = input(node, operand).sizes;
+    for (const int64_t d : node.integers(added)) {
+      check(d >= 0 && d <= static_cast<int64_t>(own.size()), node, "expected dims within the operands' rank");
+      own.insert(own.begin() + d, Expr(1));
+    }
+    sizes = broadcast(sizes, own, env);
+  }
+  const auto summed = dim_list(node, "sumdim", sizes.size());
+  Sizes kept;
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    if (std::find(summed.begin(), summed.end(), i) == summed.end()) kept.push_back(sizes[i]);
+  }
+  return one(input(node, "i1").dtype, kept);
+}
+
 // ── Einstein summation ──
 
 constexpr int kEllipsis = -1;
@@ -406,6 +438,9 @@ constexpr ShapeRuleRow kRows[] = {
     {"aten::_grouped_mm", grouped_mm},
     {"aten::_scaled_grouped_mm", grouped_mm},
     {"aten::_scaled_mm", scaled_mm},
+    {"aten::_weight_int8pack_mm", packed_weight_mm<1>},
+    {"aten::_weight_int4pack_mm_for_cpu", packed_weight_mm<2>},
+    {"aten::_trilinear", trilinear},
     {"aten::einsum", einsum},
 };
 

@@ -119,6 +119,24 @@ Types batch_norm_with_update(const Node& node, ShapeEnv& env) {
   return types;
 }
 
+// -> output, mean, rstd, reserve, the backend's number (0: the native one)
+Types batch_norm_with_backend(const Node& node, ShapeEnv& env) {
+  Types types = native_batch_norm(node, env);
+  types.push_back(tensor(ScalarType::Byte, {0}));
+  types.push_back(NumberType{0});
+  return types;
+}
+
+// The norm of each slice along `dim`, whose other dims count 1; -1 for the norm of all.
+Types norm_except_dim(const Node& node, ShapeEnv& env) {
+  const auto& v = input(node, "v");
+  if (node.integer("dim") == -1) return one(v.dtype, {});
+  const size_t d = dim(node, "dim", v.rank());
+  Sizes sizes(v.rank(), Expr(1));
+  if (!sizes.empty()) sizes[d] = v.sizes[d];
+  return one(v.dtype, sizes);
+}
+
 // _weight_norm(v, g, dim), _weight_norm_interface -> weight, norms (as g)
 Types weight_norm(const Node& node, ShapeEnv& env) {
   const auto& v = input(node, "v");
@@ -147,6 +165,8 @@ constexpr ShapeRuleRow kRows[] = {
     {"aten::_native_batch_norm_legit_functional", batch_norm_functional},
     {"aten::_batch_norm_no_update", batch_norm_no_update},
     {"aten::_batch_norm_with_update_functional", batch_norm_with_update},
+    {"aten::_batch_norm_impl_index", batch_norm_with_backend},
+    {"aten::norm_except_dim", norm_except_dim},
     {"aten::_weight_norm", weight_norm},
     {"aten::_weight_norm_interface", weight_norm_interface},
     {"aten::renorm", same_as_input},

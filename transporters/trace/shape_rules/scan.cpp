@@ -38,6 +38,14 @@ Types diff(const Node& node, ShapeEnv& env) {
   return one(self.dtype, sizes);
 }
 
+// One estimate of the slope along each dim.
+Types gradient(const Node& node, ShapeEnv& env) {
+  const auto& self = input(node, "self");
+  size_t count = dim_list(node, "dim", self.rank()).size();
+  if (count == 0) count = self.rank();
+  return Types(count, tensor(to_floating(self.dtype), self.sizes));
+}
+
 constexpr ShapeRuleRow kRows[] = {
     {"aten::cumsum", cumulative_sum},
     {"aten::cumprod", cumulative_sum},
@@ -46,6 +54,7 @@ constexpr ShapeRuleRow kRows[] = {
     {"aten::logcumsumexp", logcumsumexp},
     {"aten::_logcumsumexp", logcumsumexp},
     {"aten::diff", diff},
+    {"aten::gradient", gradient},
 };
 
 }  // namespace

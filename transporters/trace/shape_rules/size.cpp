@@ -42,6 +42,19 @@ Types is_complex(const Node& node, ShapeEnv& env) {
   return number_of(Expr::boolean(c10::isComplexType(input(node, "self").dtype)));
 }
 
+Types is_signed(const Node& node, ShapeEnv& env) {
+  const ScalarType dtype = input(node, "self").dtype;
+  return number_of(Expr::boolean(dtype != ScalarType::Bool && c10::isSignedType(dtype)));
+}
+
+Types element_size(const Node& node, ShapeEnv& env) {
+  return number_of(static_cast<int64_t>(c10::elementSize(input(node, "self").dtype)));
+}
+
+Types contiguity(const Node& node, ShapeEnv& env) {
+  return number_of(Expr::boolean(is_contiguous(input(node, "self"), env)));
+}
+
 Types is_same_size(const Node& node, ShapeEnv& env) {
   const auto& self = input(node, "self");
   const auto& other = input(node, "other");
@@ -74,6 +87,10 @@ constexpr ShapeRuleRow kRows[] = {
     {"aten::dim", rank_of},
     {"aten::is_floating_point", is_floating_point},
     {"aten::is_complex", is_complex},
+    {"aten::is_signed", is_signed},
+    {"aten::element_size", element_size},
+    {"aten::is_contiguous", contiguity},
+    {"aten::sym_is_contiguous", contiguity},
     {"aten::is_same_size", is_same_size},
     {"aten::_shape_as_tensor", shape_as_tensor},
     {"aten::_assert_async", nothing},
