@@ -43,7 +43,7 @@ def cli(build_dir):
 
     def run(*arguments, code=0, env=None):
         result = subprocess.run(
-            [build_dir / "transporters", *map(str, arguments)],
+            [build_dir / "bin" / "transporters", *map(str, arguments)],
             capture_output=True,
             text=True,
             env={**os.environ, **(env or {})},
