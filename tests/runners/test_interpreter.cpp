@@ -170,7 +170,7 @@ output u0 + u1 = user "n"
   CHECK(results[1].toInt() == 7);
   CHECK(failure(interpreter, {at::zeros({4})}) ==
         "[run] op 'aten::nonzero': output %nonzero dim 0: expected u0 in [1, 3], got 0");
-  CHECK(failure(interpreter, {at::full({4}, -1)}).starts_with("[run] op 'aten::nonzero'"));
+  CHECK(failure(interpreter, {at::full({4}, -1.0f)}).starts_with("[run] op 'aten::nonzero'"));
   CHECK(failure(interpreter, {at::tensor({0.0f, -1.0f, 0.0f, 0.0f})}) ==
         "[run] op 'aten::item': output %item: expected u1 in [0, 100], got -1");
   CHECK(failure(interpreter, {at::tensor({0.0f, 11.0f, 0.0f, 0.0f})})
