@@ -218,7 +218,7 @@ TEST_CASE("graphs that do not hold together name the place") {
   CHECK(archive.load_model([](Json& json) { json["range_constraints"]["s0"]["min_val"] = 9; }) ==
         "[dynamo] FILE: models/model.json: range_constraints.s0: the range of 's0' is empty");
   CHECK(archive.load_model([](Json& json) { json["guards_code"] = {"L['z'].size()[0] == 1"}; }) ==
-        "[dynamo] FILE: models/model.json: guards_code[0]: the guard reads an input 'z' that is not there");
+        "[dynamo] FILE: models/model.json: guards_code[0]: the guard reads an input that is not there");
 }
 
 TEST_CASE("weights that do not fit") {
