@@ -111,16 +111,10 @@ std::vector<TraceState> module_state(const torch::nn::Module& module);
 // Wraps a module whose forward takes tensors: by reference, as torch::nn's module holders, or as shared_ptr. The module
 // must outlive the result unless it is a holder or a pointer.
 template <typename Module>
+  requires std::is_base_of_v<torch::nn::Module, Module>
 TracedModule traced_module(Module& module) {
-  static_assert(std::is_base_of_v<torch::nn::Module, Module>,
-                "expected a torch::nn::Module, a module holder such as torch::nn::Linear, or a shared_ptr to a module");
   return {[&module](const std::vector<at::Tensor>& inputs) { return detail::call_forward(module, inputs); },
           module_state(module), module.name(), module.is_training()};
-}
-
-template <typename Contained>
-TracedModule traced_module(const torch::nn::ModuleHolder<Contained>& holder) {
-  return traced_module(std::shared_ptr<Contained>(holder.ptr()));
 }
 
 template <typename Module>
@@ -128,6 +122,11 @@ TracedModule traced_module(const std::shared_ptr<Module>& module) {
   TracedModule traced = traced_module(*module);
   traced.forward = [module](const std::vector<at::Tensor>& inputs) { return detail::call_forward(*module, inputs); };
   return traced;
+}
+
+template <typename Contained>
+TracedModule traced_module(const torch::nn::ModuleHolder<Contained>& holder) {
+  return traced_module(std::shared_ptr<Contained>(holder.ptr()));
 }
 
 }  // namespace transporters
