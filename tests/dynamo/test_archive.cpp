@@ -117,7 +117,7 @@ TEST_CASE("sizes become nodes, each once, where they are first needed") {
   CHECK(model["range_constraints"] ==
         Json{{"s0", {{"min_val", 1}, {"max_val", 16}}}, {"s1", {{"min_val", 0}, {"max_val", nullptr}}}});
   CHECK(model["guards_code"] ==
-        Json::array({"L['for'][0].size()[1] == (2 * L['for'][0].size()[0] + L['x'].size()[0])"}));
+        Json::array({"L['for'][0].size()[1] == (L['x'].size()[0] + (2 * L['for'][0].size()[0]))"}));
   const Json& add = graph["nodes"][1];
   CHECK(add["inputs"][2] == Json{{"name", "alpha"}, {"arg", {{"as_float", "-Infinity"}}}, {"kind", 2}});
   CHECK(add["metadata"]["nn_module_stack"] ==

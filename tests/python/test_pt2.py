@@ -364,3 +364,60 @@ def test_archives_of_torch_run_without_python(tool, tmp_path, name):
                 assert_close(ours[f"input:{path}"], value)
         for path, value in expected.named_buffers():
             assert_close(ours[f"buffer:{path}"], value)
+
+
+@pytest.fixture(scope="module")
+def llama_exports(tmp_path_factory):
+    """A tiny llama, and folders that transformers' own exporter wrote: without a cache, and with one as input."""
+    import transformers
+    from transformers.exporters.exporter_dynamo import DynamoConfig, DynamoExporter
+
+    torch.manual_seed(0)
+    config = transformers.LlamaConfig(
+        vocab_size=99, hidden_size=32, intermediate_size=48, num_hidden_layers=2, num_attention_heads=4,
+        num_key_value_heads=2, max_position_embeddings=64,
+    )  # fmt: skip
+    model = transformers.LlamaForCausalLM(config).eval()
+    folder = tmp_path_factory.mktemp("llama")
+    for name, length, past in [("prefill", 5, 0), ("decode", 3, 5)]:
+        inputs = llama_inputs(model, 2, length, past)
+        DynamoExporter().export(model, inputs, DynamoConfig(dynamic=True)).save_pretrained(folder / name)
+    return model, folder
+
+
+def llama_inputs(model, batch, length, past):
+    inputs = {
+        "input_ids": torch.randint(3, 99, (batch, length)),
+        "attention_mask": torch.ones(batch, past + length, dtype=torch.int64),
+    }
+    if past:
+        with torch.no_grad():
+            inputs["cache"] = model(input_ids=torch.randint(3, 99, (batch, past))).past_key_values
+    return inputs
+
+
+@pytest.mark.parametrize("name, sizes", [("prefill", [(2, 5, 0), (1, 7, 0)]), ("decode", [(2, 3, 5), (3, 2, 6)])])
+def test_transformers_loads_what_we_write(tool, llama_exports, tmp_path, name, sizes):
+    """A folder of transformers whose program we read and wrote again: caches in inputs, outputs and samples."""
+    import copy
+    import shutil
+
+    from transformers.exporters.base import ExportedModel
+
+    model, folder = llama_exports
+    shutil.copytree(folder / name, tmp_path / name)
+    tool("rewrite", folder / name / "model.pt2", tmp_path / name / "model.pt2")
+    exported = ExportedModel.from_pretrained(tmp_path / name, trust_remote_code=True)
+    for batch, length, past in sizes:
+        inputs = llama_inputs(model, batch, length, past)
+        with torch.no_grad():
+            expected = model(**copy.deepcopy(inputs))
+        actual = exported(**copy.deepcopy(inputs))
+        assert_close(actual.logits, expected.logits)
+        assert_close(
+            [t for layer in actual.past_key_values.layers for t in (layer.keys, layer.values)],
+            [t for layer in expected.past_key_values.layers for t in (layer.keys, layer.values)],
+        )
+    samples = torch.export.load(tmp_path / name / "model.pt2").example_inputs[1]
+    theirs = torch.export.load(folder / name / "model.pt2").example_inputs[1]
+    assert_close(pytree.tree_leaves(samples), pytree.tree_leaves(theirs))

@@ -5,6 +5,8 @@
 //   pt2_tool run IN.pt2 (INPUTS.safetensors OUTPUTS.safetensors)...
 // Runs go one after another in one interpreter. Outputs are written by leaf path, numbers as scalars, None not at all;
 // with them buffers as "buffer:NAME" and the inputs, which the program may have written to, as "input:NAME".
+#include <ATen/ops/scalar_tensor.h>
+
 #include <exception>
 #include <fstream>
 #include <iostream>

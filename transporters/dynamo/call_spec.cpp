@@ -1,9 +1,10 @@
 // The calling convention of a written program: tree specs, argument names, guards between inputs.
+#include "transporters/dynamo/call_spec.h"
+
 #include <algorithm>
 #include <functional>
 #include <optional>
 
-#include "transporters/dynamo/model_json.h"
 #include "transporters/error.h"
 #include "transporters/graph/symbol_sources.h"
 
@@ -60,18 +61,19 @@ std::optional<std::string> to_python(const Expr& expr,
 
 bool has_keys(const TreeSpec& spec) { return !spec.context.empty() && spec.context.front() == '['; }
 
-// torch.utils._pytree.keystr of each leaf below `spec`: "['past'][0]".
-void collect_key_strings(const TreeSpec& spec, const std::string& prefix, std::vector<std::string>& keys) {
+void collect_key_paths(const TreeSpec& spec, const KeyPath& prefix, std::vector<KeyPath>& paths) {
   if (spec.is_leaf()) {
-    keys.push_back(prefix);
+    paths.push_back(prefix);
     return;
   }
   TreeSpec shallow = spec;
   for (TreeSpec& child : shallow.children) child = TreeSpec::leaf();
   const auto names = shallow.leaf_paths();
   for (size_t i = 0; i < spec.children.size(); ++i) {
-    const std::string step = has_keys(spec) ? "'" + names[i] + "'" : std::to_string(i);
-    collect_key_strings(spec.children[i], prefix + "[" + step + "]", keys);
+    KeyPath path = prefix;
+    path.steps.push_back(has_keys(spec) ? names[i] : std::to_string(i));
+    path.text += "[" + (has_keys(spec) ? "'" + names[i] + "'" : std::to_string(i)) + "]";
+    collect_key_paths(spec.children[i], path, paths);
   }
 }
 
@@ -119,18 +121,25 @@ std::vector<std::string> argument_names(const Program& program, const TreeSpec& 
   return names;
 }
 
-std::vector<std::string> guard_code(const Program& program, const TreeSpec& spec) {
-  std::vector<std::string> keys;
-  const auto names = argument_names(program, spec);
+std::vector<KeyPath> key_paths(const TreeSpec& spec, const std::vector<std::string>& argument_names) {
+  std::vector<KeyPath> paths;
   size_t argument = 0;
-  for (const TreeSpec& group : spec.children)
-    for (const TreeSpec& child : group.children) collect_key_strings(child, "L['" + names[argument++] + "']", keys);
+  for (const TreeSpec& group : spec.children) {
+    for (const TreeSpec& child : group.children) {
+      const std::string& name = argument_names.at(argument++);
+      collect_key_paths(child, {{name}, "L['" + name + "']"}, paths);
+    }
+  }
+  return paths;
+}
 
+std::vector<std::string> guard_code(const Program& program, const TreeSpec& spec) {
+  const auto keys = key_paths(spec, argument_names(program, spec));
   const auto inputs = user_inputs(program);
   const auto sources = find_symbol_sources(program);
   const auto size_text = [&](const Value* value, size_t dim) -> std::optional<std::string> {
     for (size_t i = 0; i < inputs.size(); ++i)
-      if (inputs[i]->value == value) return keys[i] + ".size()[" + std::to_string(dim) + "]";
+      if (inputs[i]->value == value) return keys[i].text + ".size()[" + std::to_string(dim) + "]";
     return std::nullopt;
   };
   const auto symbol_text = [&](const std::string& symbol) -> std::optional<std::string> {

@@ -5,6 +5,7 @@
 #include <unordered_set>
 #include <utility>
 
+#include "transporters/dynamo/call_spec.h"
 #include "transporters/dynamo/schema.h"
 #include "transporters/dynamo/size_reader.h"
 #include "transporters/dynamo/sympy.h"
@@ -61,9 +62,9 @@ class GraphReader {
     read_inputs();
     for (const ConstJson& node : array(field(graph_json_, "nodes"))) read_node(node);
     read_outputs();
-    read_guards();
     program_.hints = sizes_.hints();
     program_.ranges = ranges();
+    read_guards();
     program_.architecture = extra_.architecture;
     return std::move(program_);
   }
@@ -121,8 +122,9 @@ class GraphReader {
     if (program_.in_spec.children.size() != 2)
       json_fail(module_, "the module call graph has no input structure of (args, kwargs)");
     input_paths_ = extra_.inputs;
-    const std::vector<std::string> derived = derive_input_paths();
-    if (input_paths_.size() != derived.size()) input_paths_ = derived;
+    const auto names = all_argument_names();
+    guard_paths_ = key_paths(program_.in_spec, names);
+    if (input_paths_.size() != guard_paths_.size()) input_paths_ = derive_input_paths(program_.in_spec, names);
     output_paths_ = program_.out_spec.leaf_paths();
     // Results that the caller gets without names.
     const std::string& type = program_.out_spec.type;
@@ -131,20 +133,24 @@ class GraphReader {
     if (extra_.outputs.size() == output_paths_.size()) output_paths_ = extra_.outputs;
   }
 
-  std::vector<std::string> derive_input_paths() const {
+  // Names of all arguments; older archives have none for positional ones.
+  std::vector<std::string> all_argument_names() const {
+    TreeSpec keywords = program_.in_spec.children[1];
+    for (TreeSpec& child : keywords.children) child = TreeSpec::leaf();
+    std::vector<std::string> names;
+    for (size_t i = 0; i < program_.in_spec.children[0].children.size(); ++i)
+      names.push_back(i < argument_names_.size() ? argument_names_[i] : "arg_" + std::to_string(i));
+    for (std::string& name : keywords.leaf_paths()) names.push_back(std::move(name));
+    return names;
+  }
+
+  static std::vector<std::string> derive_input_paths(const TreeSpec& spec, const std::vector<std::string>& names) {
     std::vector<std::string> paths;
     size_t argument = 0;
-    for (const TreeSpec& group : program_.in_spec.children) {
-      TreeSpec shallow = group;
-      for (TreeSpec& child : shallow.children) child = TreeSpec::leaf();
-      const auto own_names = shallow.leaf_paths();
-      for (size_t i = 0; i < group.children.size(); ++i, ++argument) {
-        const bool keyword = &group == &program_.in_spec.children[1];
-        const std::string name = keyword                             ? own_names[i]
-                                 : argument < argument_names_.size() ? argument_names_[argument]
-                                                                     : "arg_" + std::to_string(argument);
-        for (const std::string& path : group.children[i].leaf_paths())
-          paths.push_back(path.empty() ? name : name + "." + path);
+    for (const TreeSpec& group : spec.children) {
+      for (const TreeSpec& child : group.children) {
+        const std::string& name = names.at(argument++);
+        for (const std::string& path : child.leaf_paths()) paths.push_back(path.empty() ? name : name + "." + path);
       }
     }
     return paths;
@@ -524,6 +530,8 @@ class GraphReader {
     const ConstJson* guards = find_field(root_, "guards_code");
     if (guards == nullptr) return;
     Node* const first = program_.graph->front();
+    symbolic::ShapeEnv known;
+    for (const auto& [name, range] : program_.ranges) known.add_symbol({.name = name, .range = range});
     for (const ConstJson& guard : array(*guards)) {
       const std::string& text = string(guard);
       // How inputs lie in memory is no part of a program.
@@ -537,21 +545,19 @@ class GraphReader {
         json_fail(guard, error.message());
       }
       if (condition.type() != Type::Boolean) json_fail(guard, "expected a condition");
-      if (condition.as_boolean() == true) continue;
+      if (known.decide(condition) == true) continue;
       program_.graph->insert(first, "aten::_assert_scalar",
                              {{"self", condition}, {"assert_msg", "Guard failed: " + text}}, {});
     }
   }
 
   Expr input_size(const ConstJson& guard, const std::vector<std::string>& path, int dim) {
-    std::string joined;
-    for (const std::string& step : path) joined += (joined.empty() ? "" : ".") + step;
     // The tracer's own name for the inputs by position.
     const bool by_position = path.size() == 2 && path[0] == "flat_args";
     for (size_t i = 0, user = 0; i < program_.inputs.size(); ++i) {
       const InputSpec& input = program_.inputs[i];
       if (input.kind != InputKind::UserInput) continue;
-      const bool found = by_position ? std::to_string(user) == path[1] : input.target == joined;
+      const bool found = by_position ? std::to_string(user) == path[1] : guard_paths_.at(user).steps == path;
       ++user;
       if (!found) continue;
       if (input.value == nullptr) {
@@ -566,7 +572,7 @@ class GraphReader {
         return input.value->sizes()[static_cast<size_t>(dim)];
       }
     }
-    json_fail(guard, "the guard reads an input '" + joined + "' that is not there");
+    json_fail(guard, "the guard reads an input that is not there");
   }
 
   const ConstJson& root_;
@@ -576,6 +582,7 @@ class GraphReader {
   SizeReader sizes_;
   const ConstJson* tensor_values_ = nullptr;
   std::vector<std::string> argument_names_, input_paths_, output_paths_;
+  std::vector<KeyPath> guard_paths_;  // of the user inputs
   std::unordered_map<std::string, Value*> values_;
   std::vector<std::pair<std::string, symbolic::Range>> constrained_;
   int depth_ = 0;

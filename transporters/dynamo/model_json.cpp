@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <unordered_set>
 
+#include "transporters/dynamo/call_spec.h"
 #include "transporters/dynamo/schema.h"
 #include "transporters/dynamo/size_nodes.h"
 #include "transporters/error.h"

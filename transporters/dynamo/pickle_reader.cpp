@@ -433,8 +433,8 @@ std::optional<std::string> place_in_storage(TensorData& data, std::string_view s
   data.data = nullptr;
   if (numel == 0) return std::nullopt;
   if (last < 0 || last >= available)
-    return "has " + std::to_string(storage.size()) + " bytes, too few for a tensor that ends at " +
-           std::to_string((last + 1) * element);
+    return "has " + std::to_string(storage.size()) + " bytes, too few for a tensor that reaches element " +
+           std::to_string(last);
   const char* begin = storage.data() + offset * element;
   if (reinterpret_cast<std::uintptr_t>(begin) % static_cast<size_t>(element) != 0) {
     const auto size = static_cast<size_t>((last - offset + 1) * element);

@@ -2,7 +2,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
-#include "transporters/dynamo/model_json.h"
+#include "transporters/dynamo/call_spec.h"
 #include "transporters/dynamo/pickle_writer.h"
 #include "transporters/dynamo/sample_inputs.h"
 
