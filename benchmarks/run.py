@@ -127,7 +127,7 @@ def main():
         rows = [("`cp` of the weights", min((measure(["cp", weights, scratch / "cp" / "w"]) for _ in range(arguments.repeat)), key=lambda one: one.seconds))]
         shutil.rmtree(scratch / "cp")
         for format in ("onnx", "dynamo"):
-            command = [BUILD / "bin" / "transporters", "export", checkpoint, "--to", format, "--dynamic", "--out", scratch / "ours"]
+            command = [BUILD / "transporters", "export", checkpoint, "--to", format, "--dynamic", "--out", scratch / "ours"]
             rows.append((f"transporters, {format}", best(command, scratch / "ours", arguments.repeat)))
         if arguments.peer:
             for format in ("onnx", "dynamo"):

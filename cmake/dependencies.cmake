@@ -6,6 +6,8 @@ endif()
 set(LIBTORCH_TESTED_VERSION 2.13.0)
 set(TRANSFORMERS_TESTED_VERSION 5.24.0)
 find_package(Libtorch ${LIBTORCH_TESTED_VERSION} REQUIRED)
+# Installed programs find this library beside them and libtorch where the build found it.
+set(CMAKE_INSTALL_RPATH $ORIGIN/../lib ${TORCH_INSTALL_PREFIX}/lib)
 
 # torch's wheel holds an old google/protobuf and its own fmt; Debian's headers are searched after them only where a
 # target asks for both.

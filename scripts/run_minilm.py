@@ -47,7 +47,7 @@ def copy_seconds(file: Path, folder: Path) -> float:
 def main() -> int:
     checkpoint = checkpoint_folder()
     out = ROOT / "out" / "minilm-onnx"
-    command = [BUILD / "bin" / "transporters", "export", checkpoint, "--to", "onnx", "--dynamic", "--out", out, "--json"]
+    command = [BUILD / "transporters", "export", checkpoint, "--to", "onnx", "--dynamic", "--out", out, "--json"]
     print("$ " + " ".join(str(Path(part).relative_to(ROOT) if str(part).startswith(str(ROOT)) else part) for part in command))
     # Both read the weights from the page cache, so that neither pays for the disk's first read.
     (checkpoint / "model.safetensors").read_bytes()

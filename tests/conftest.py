@@ -23,7 +23,16 @@ TINY = dict(
 TINY_MODELS = {
     "bert": (dict(), "BertModel"),
     "llama": (dict(num_key_value_heads=2), "LlamaForCausalLM"),
+    "mistral": (dict(num_key_value_heads=2, sliding_window=4), "MistralForCausalLM"),
+    "qwen2": (dict(num_key_value_heads=2), "Qwen2ForCausalLM"),
     "qwen3": (dict(num_key_value_heads=2, head_dim=8, tie_word_embeddings=True), "Qwen3ForCausalLM"),
+    "gemma3_text": (
+        dict(num_key_value_heads=2, head_dim=8, sliding_window=4, layer_types=["sliding_attention", "full_attention"]),
+        "Gemma3ForCausalLM",
+    ),
+    "gpt2": (dict(), "GPT2LMHeadModel"),
+    "roberta": (dict(pad_token_id=1), "RobertaModel"),
+    "vit": (dict(image_size=24, patch_size=8), "ViTModel"),
 }
 
 
@@ -43,7 +52,7 @@ def cli(build_dir):
 
     def run(*arguments, code=0, env=None):
         result = subprocess.run(
-            [build_dir / "bin" / "transporters", *map(str, arguments)],
+            [build_dir / "transporters", *map(str, arguments)],
             capture_output=True,
             text=True,
             env={**os.environ, **(env or {})},

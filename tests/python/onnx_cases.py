@@ -511,3 +511,16 @@ class MultiheadAttention(nn.Module):
 
 case("multihead_attention", MultiheadAttention(), lambda b: (f(b, b + 1, 8),))
 case("transformer_encoder", nn.TransformerEncoder(nn.TransformerEncoderLayer(32, 4, 48, activation="gelu"), 2), lambda b: (f(b + 4, b, 32),))
+
+# ── Losses and distances ──
+
+_classes = lambda b: (f(b, 4), torch.tensor([0, 3, -100, 2, 1])[:b])  # noqa: E731
+case("cross_entropy", lambda x, t: (F.cross_entropy(x, t), F.cross_entropy(x, t, reduction="sum"), F.cross_entropy(x, t, reduction="none"), F.cross_entropy(x, t, weight=torch.arange(1.0, 5), label_smoothing=0.1)), _classes)
+case("cross_entropy_probabilities", lambda x, t: (F.cross_entropy(x, t.softmax(1)), F.cross_entropy(x, t.softmax(1), label_smoothing=0.2)), lambda b: (f(b, 4), f(b, 4)))
+case("cross_entropy_pixels", lambda x, t: F.cross_entropy(x, t), lambda b: (f(b, 4, 3), ints(b, 3, low=0, high=4)))
+case("nll_loss", lambda x, t: (F.nll_loss(x.log_softmax(1), t), F.nll_loss(x.log_softmax(1), t, torch.arange(1.0, 5))), _classes)
+case("regression_losses", lambda x, y: (F.mse_loss(x, y), F.l1_loss(x, y, reduction="sum"), F.smooth_l1_loss(x, y, beta=0.5), F.huber_loss(x, y, reduction="none", delta=0.7)), lambda b: (f(b, 4), f(b, 4) * 2))
+case("binary_losses", lambda x, y: (F.binary_cross_entropy(x.sigmoid(), y.sigmoid()), F.binary_cross_entropy_with_logits(x, y.sigmoid()), F.binary_cross_entropy_with_logits(x, y.sigmoid(), pos_weight=torch.arange(1.0, 5))), lambda b: (f(b, 4), f(b, 4)))
+case("kl_div", lambda x, y: (F.kl_div(x.log_softmax(1), y.softmax(1)), F.kl_div(x.log_softmax(1), y.log_softmax(1), reduction="sum", log_target=True)), lambda b: (f(b, 4), f(b, 4)))
+case("cdist", lambda x, y: (torch.cdist(x, y), torch.cdist(x, y, p=1), torch.cdist(x, y, p=3)), lambda b: (f(b, 4, 5), f(b, 3, 5)))
+case("pairwise_distance", lambda x, y: F.pairwise_distance(x, y), lambda b: (f(b, 4), f(b, 4)))

@@ -83,6 +83,13 @@ Config Config::from_folder(const std::string& folder) {
 
 Config Config::from_file(const std::string& path) { return parse(std::string(MappedFile::open(path)->text()), path); }
 
+std::optional<Config> Config::generation_from_folder(const std::string& folder) {
+  const auto path = std::filesystem::path(folder) / "generation_config.json";
+  std::error_code ignored;
+  if (!std::filesystem::exists(path, ignored)) return std::nullopt;
+  return from_file(path.string());
+}
+
 Config Config::parse(const std::string& text, const std::string& file) {
   auto document = std::make_shared<nlohmann::json>();
   try {
@@ -159,6 +166,20 @@ int64_t Config::positive(const std::string& key) const {
 }
 
 int64_t Config::positive(const std::string& key, int64_t missing) const { return has(key) ? positive(key) : missing; }
+
+std::pair<int64_t, int64_t> Config::positive_pair(const std::string& key, int64_t missing) const {
+  const auto* value = json_->find(key);
+  if (value == nullptr || !value->is_array()) {
+    const int64_t both = positive(key, missing);
+    return {both, both};
+  }
+  const auto fits = [](const nlohmann::json& v) {
+    return v.is_number_unsigned() && v.get<uint64_t>() >= 1 && v.get<uint64_t>() <= static_cast<uint64_t>(kMaxSize);
+  };
+  if (value->size() != 2 || !fits((*value)[0]) || !fits((*value)[1]))
+    fail(key, "expected a positive whole number or a list of two, got " + describe_json(*value));
+  return {(*value)[0].get<int64_t>(), (*value)[1].get<int64_t>()};
+}
 
 std::optional<double> Config::real_or_none(const std::string& key) const {
   const auto* value = json_->find(key);

@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace transporters {
@@ -20,6 +21,8 @@ class Config {
   // `folder`/config.json; throws Error when it is missing or no JSON object.
   static Config from_folder(const std::string& folder);
   static Config from_file(const std::string& path);
+  // `folder`/generation_config.json; nullopt when there is none.
+  static std::optional<Config> generation_from_folder(const std::string& folder);
   // `file` is only named in messages.
   static Config parse(const std::string& text, const std::string& file);
 
@@ -39,6 +42,8 @@ class Config {
   int64_t positive(const std::string& key) const;
   int64_t positive(const std::string& key, int64_t missing) const;
   std::optional<int64_t> integer_or_none(const std::string& key) const;
+  // Height and width: one positive number for both, or a list of two.
+  std::pair<int64_t, int64_t> positive_pair(const std::string& key, int64_t missing) const;
   // A whole number is taken as a real one.
   double real(const std::string& key) const;
   double real(const std::string& key, double missing) const;

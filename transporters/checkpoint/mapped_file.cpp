@@ -7,6 +7,9 @@
 
 #include <cerrno>
 #include <cstring>
+#include <iterator>
+#include <map>
+#include <mutex>
 
 #include "transporters/error.h"
 
@@ -25,6 +28,17 @@ struct Descriptor {
   }
 };
 
+// Living mappings by address.
+struct Registry {
+  std::mutex mutex;
+  std::map<const std::byte*, const MappedFile*> mappings;
+};
+
+Registry& registry() {
+  static auto* registry = new Registry();  // outlives every static object that holds a mapping
+  return *registry;
+}
+
 }  // namespace
 
 std::shared_ptr<const MappedFile> MappedFile::open(const std::string& path) {
@@ -41,11 +55,30 @@ std::shared_ptr<const MappedFile> MappedFile::open(const std::string& path) {
   if (data == MAP_FAILED) fail(path, "cannot be mapped into memory");
   // Weights are mostly read once from front to back, by a writer.
   ::madvise(data, size, MADV_SEQUENTIAL);
-  return std::shared_ptr<const MappedFile>(new MappedFile(path, static_cast<const std::byte*>(data), size));
+  const std::shared_ptr<const MappedFile> mapping(new MappedFile(path, static_cast<const std::byte*>(data), size));
+  const std::lock_guard lock(registry().mutex);
+  registry().mappings[mapping->data()] = mapping.get();
+  return mapping;
 }
 
 MappedFile::~MappedFile() {
-  if (data_ != nullptr) ::munmap(const_cast<std::byte*>(data_), size_);
+  if (data_ == nullptr) return;
+  {
+    const std::lock_guard lock(registry().mutex);
+    registry().mappings.erase(data_);
+  }
+  ::munmap(const_cast<std::byte*>(data_), size_);
+}
+
+std::optional<FilePlace> locate_mapped(const void* data, size_t size) {
+  const auto* begin = static_cast<const std::byte*>(data);
+  const std::lock_guard lock(registry().mutex);
+  auto after = registry().mappings.upper_bound(begin);
+  if (after == registry().mappings.begin()) return std::nullopt;
+  const MappedFile& file = *std::prev(after)->second;
+  const auto offset = static_cast<size_t>(begin - file.data());
+  if (offset > file.size() || size > file.size() - offset) return std::nullopt;
+  return FilePlace{file.path(), offset};
 }
 
 }  // namespace transporters

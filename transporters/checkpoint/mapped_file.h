@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -30,5 +32,15 @@ class MappedFile {
   const std::byte* data_;
   size_t size_;
 };
+
+// Where bytes of a mapping lie on disk.
+struct FilePlace {
+  std::string path;
+  uint64_t offset;
+};
+
+// The place of `size` bytes at `data` when a living MappedFile holds all of them. Tensors forget which file their
+// memory maps; this finds it again.
+std::optional<FilePlace> locate_mapped(const void* data, size_t size);
 
 }  // namespace transporters

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <sstream>
 
 #include "transporters/error.h"
 
@@ -10,9 +11,15 @@ namespace {
 
 const std::vector<std::string> kKinds{"default", "linear", "dynamic", "yarn", "longrope", "llama3"};
 
+std::string number(double value) {
+  std::ostringstream text;
+  text << value;
+  return text.str();
+}
+
 double positive_real(const Config& config, const std::string& key, double value) {
   if (!(value > 0.0) || !std::isfinite(value))
-    config.fail(key, "expected a number above 0, got " + std::to_string(value));
+    config.fail(key, "expected a number above 0, got " + number(value));
   return value;
 }
 
@@ -44,8 +51,8 @@ void read_scaling(const Config& scaling, const Config& config, RopeParameters& r
     rope.low_freq_factor = positive_real(scaling, "low_freq_factor", scaling.real("low_freq_factor"));
     rope.high_freq_factor = positive_real(scaling, "high_freq_factor", scaling.real("high_freq_factor"));
     if (rope.high_freq_factor <= rope.low_freq_factor)
-      scaling.fail("high_freq_factor", "expected more than low_freq_factor (" + std::to_string(rope.low_freq_factor) +
-                                           "), got " + std::to_string(rope.high_freq_factor));
+      scaling.fail("high_freq_factor", "expected more than low_freq_factor (" + number(rope.low_freq_factor) +
+                                           "), got " + number(rope.high_freq_factor));
   }
 }
 
@@ -68,7 +75,7 @@ RopeParameters rope_parameters(const Config& config, double default_theta, const
   rope.partial_rotary_factor = read("partial_rotary_factor", 1.0);
   if (!(rope.partial_rotary_factor > 0.0 && rope.partial_rotary_factor <= 1.0))
     config.fail("partial_rotary_factor",
-                "expected a number above 0 and at most 1, got " + std::to_string(rope.partial_rotary_factor));
+                "expected a number above 0 and at most 1, got " + number(rope.partial_rotary_factor));
   if (!scaling) return rope;
   const std::string key = scaling->has("rope_type") ? "rope_type" : "type";
   rope.type = scaling->string(key, "default");

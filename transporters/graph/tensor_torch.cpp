@@ -1,5 +1,6 @@
 #include "transporters/graph/tensor_torch.h"
 
+#include "transporters/checkpoint/mapped_file.h"
 #include "transporters/error.h"
 
 namespace transporters {
@@ -20,6 +21,12 @@ TensorData to_tensor_data(const at::Tensor& tensor) {
   data.strides = tensor.strides().vec();
   data.data = tensor.numel() == 0 ? nullptr : tensor.const_data_ptr();
   data.owner = std::make_shared<at::Tensor>(tensor);
+  if (data.data != nullptr && data.is_contiguous()) {
+    if (const auto place = locate_mapped(data.data, data.nbytes())) {
+      data.file = place->path;
+      data.file_offset = place->offset;
+    }
+  }
   return data;
 }
 

@@ -135,10 +135,11 @@ at::Tensor attention(const at::Tensor& query, const at::Tensor& key, const at::T
                                               mask.defined() ? std::optional<at::Tensor>(mask) : std::nullopt,
                                               /*dropout_p=*/0.0, /*is_causal=*/false, arguments.scale);
   } else {
-    auto weights = at::matmul(query, keys.transpose(2, 3)) * arguments.scale;
+    const auto type = arguments.scores_in_float32 ? at::kFloat : query.scalar_type();
+    auto weights = at::matmul(query.to(type), keys.transpose(2, 3).to(type)) * arguments.scale;
     if (mask.defined()) weights = weights + mask;
-    weights = arguments.softmax_in_float32 ? at::softmax(weights, -1, at::kFloat).to(query.scalar_type())
-                                           : at::softmax(weights, -1);
+    weights = arguments.softmax_in_float32 ? at::softmax(weights, -1, at::kFloat) : at::softmax(weights, -1);
+    weights = weights.to(value.scalar_type());
     output = at::matmul(weights, values);
   }
   return output.transpose(1, 2).reshape_symint({query.sym_size(0), query.sym_size(2), heads * fixed_size(value, 3)});

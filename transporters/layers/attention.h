@@ -48,6 +48,8 @@ struct AttentionArguments {
   double scale = 1.0;
   // Eager softmax in float32 whatever the type, as decoder-only models do.
   bool softmax_in_float32 = true;
+  // Eager scores are products in float32 as well.
+  bool scores_in_float32 = false;
 };
 
 // query [batch, heads, query, head_dim], key and value [batch, key_value_heads, keys, head_dim], heads a multiple of

@@ -55,10 +55,9 @@ void DynamicSlidingWindowLayer::set_tensors(std::span<const at::Tensor> tensors)
 
 std::string DynamicSlidingWindowLayer::state_json(size_t first_leaf) const {
   const bool is_empty = DynamicLayer::tensors().empty();
-  const std::string window =
-      R"("sliding_window": )" + std::to_string(window_) + R"(, "cumulative_length": )" +
-      std::to_string(length().maybe_as_int().value_or(0)) + R"(, "_sliding_window_tensor": )" +
-      tensor_reference(is_empty ? first_leaf : first_leaf + 2) + R"(, "record_past": false)";
+  const std::string window = R"("sliding_window": )" + std::to_string(window_) + R"(, "cumulative_length": )" +
+                             std::to_string(length().maybe_as_int().value_or(0)) + R"(, "_sliding_window_tensor": )" +
+                             tensor_reference(is_empty ? first_leaf : first_leaf + 2) + R"(, "record_past": false)";
   if (is_empty) return R"({"keys": null, "values": null, "is_initialized": false, )" + window + "}";
   return R"({"keys": )" + tensor_reference(first_leaf) + R"(, "values": )" + tensor_reference(first_leaf + 1) +
          R"(, "is_initialized": true, )" + window + R"(, "device": {"_t": "device", "s": "cpu"}})";

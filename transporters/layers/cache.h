@@ -61,9 +61,9 @@ class DynamicLayer : public CacheLayer {
   at::Tensor values_;
 };
 
-// A layer whose attention looks back `window` tokens at most: transformers' DynamicSlidingWindowLayer, with the leaf that
-// class has besides keys and values. Older states are kept, as transformers does while exporting: cutting them off would
-// need the number of tokens seen, which no tensor of this class holds. The mask hides them.
+// A layer whose attention looks back `window` tokens at most: transformers' DynamicSlidingWindowLayer, with the leaf
+// that class has besides keys and values. Older states are kept, as transformers does while exporting: cutting them off
+// would need the number of tokens seen, which no tensor of this class holds. The mask hides them.
 class DynamicSlidingWindowLayer : public DynamicLayer {
  public:
   explicit DynamicSlidingWindowLayer(int64_t window);

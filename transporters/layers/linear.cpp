@@ -19,7 +19,7 @@ Conv1D::Conv1D(const Weights& weights, int64_t in_features, int64_t out_features
 
 at::Tensor Conv1D::forward(const at::Tensor& x) const {
   const ModuleScope scope(path());
-  return at::linear(x, weight.t(), bias);
+  return at::matmul(x, weight) + bias;
 }
 
 Embedding::Embedding(const Weights& weights, int64_t num_embeddings, int64_t embedding_dim) : Module(weights) {

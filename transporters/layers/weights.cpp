@@ -15,13 +15,6 @@ bool ends_with(std::string_view text, std::string_view suffix) {
   return text.size() >= suffix.size() && text.substr(text.size() - suffix.size()) == suffix;
 }
 
-// Checkpoints converted from TensorFlow call a LayerNorm's tensors gamma and beta.
-std::string modern_name(std::string name) {
-  if (ends_with(name, "LayerNorm.gamma")) return name.substr(0, name.size() - 5) + "weight";
-  if (ends_with(name, "LayerNorm.beta")) return name.substr(0, name.size() - 4) + "bias";
-  return name;
-}
-
 bool equal_bytes(const TensorData& a, const TensorData& b) {
   if (a.is_same_as(b)) return true;
   return a.dtype == b.dtype && a.sizes == b.sizes && std::memcmp(a.data, b.data, a.nbytes()) == 0;
@@ -51,6 +44,12 @@ WeightStore::WeightStore(const Checkpoint& checkpoint, Naming naming, std::optio
   const std::string prefix = naming_.base_prefix + ".";
   for (const auto& [name, in_file] : file_names_)
     if (starts_with(name, prefix)) file_prefix_ = prefix;
+}
+
+std::string WeightStore::modern_name(std::string name) const {
+  for (const auto& [old, now] : naming_.renames)
+    if (const auto at = name.find(old); at != std::string::npos) name.replace(at, old.size(), now);
+  return name;
 }
 
 std::optional<std::string> WeightStore::find(const std::string& name) const {
@@ -111,8 +110,9 @@ std::vector<std::string> WeightStore::finish() const {
     if (taken_.count(name) || is_obsolete(name)) continue;
     const bool in_base = starts_with(name, file_prefix_);
     const std::string inside = in_base ? name.substr(file_prefix_.size()) : name;
-    const bool is_optional = std::any_of(naming_.optional.begin(), naming_.optional.end(),
-                                         [&](const auto& member) { return starts_with(inside, member + "."); });
+    const bool is_optional = std::any_of(naming_.optional.begin(), naming_.optional.end(), [&](const auto& member) {
+      return inside == member || starts_with(inside, member + ".");
+    });
     // A tensor that is tied to one that was taken is the same tensor.
     const bool is_tied = tied_.count(name) || tied_.count(naming_.base_prefix + "." + inside);
     if (is_tied) continue;

@@ -6,6 +6,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "transporters/checkpoint/index.h"
@@ -22,10 +23,12 @@ class WeightStore {
     std::string base_prefix;
     // Whether the model being built is the base model itself.
     bool is_base = false;
-    // Members of the base model that a checkpoint may hold without the model using them ("pooler").
+    // Members or parameters of the base model that a checkpoint may hold without the model using them ("pooler").
     std::vector<std::string> optional;
     // Ends of names that are never parameters today, though old checkpoints hold them ("rotary_emb.inv_freq").
     std::vector<std::string> obsolete;
+    // Parts of names that transformers has renamed since: old and new, applied in order.
+    std::vector<std::pair<std::string, std::string>> renames;
   };
 
   // `dtype`: floating-point tensors are converted to it; nullopt keeps each tensor's own. `checkpoint` must outlive the
@@ -46,7 +49,9 @@ class WeightStore {
   std::vector<std::string> finish() const;
 
  private:
-  // The model's name as the file spells it; nullopt when the file has none.
+  // A name of the file in today's spelling.
+  std::string modern_name(std::string name) const;
+  // The model's name as the file has it (in today's spelling); nullopt when the file has none.
   std::optional<std::string> find(const std::string& name) const;
   bool is_obsolete(const std::string& name) const;
 

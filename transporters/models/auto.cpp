@@ -4,10 +4,14 @@
 
 #include "transporters/error.h"
 #include "transporters/models/bert.h"
+#include "transporters/models/gemma3.h"
+#include "transporters/models/gpt2.h"
 #include "transporters/models/llama.h"
 #include "transporters/models/mistral.h"
 #include "transporters/models/qwen2.h"
 #include "transporters/models/qwen3.h"
+#include "transporters/models/roberta.h"
+#include "transporters/models/vit.h"
 
 namespace transporters {
 namespace {
@@ -78,8 +82,9 @@ std::optional<at::ScalarType> checkpoint_dtype(const Config& config, const Check
 
 const std::vector<ModelType>& model_types() {
   static const std::vector<ModelType> types{
-      {"bert", bert_classes()},   {"llama", llama_classes()}, {"mistral", mistral_classes()},
-      {"qwen2", qwen2_classes()}, {"qwen3", qwen3_classes()},
+      {"bert", bert_classes()},   {"gemma3_text", gemma3_text_classes()}, {"gpt2", gpt2_classes()},
+      {"llama", llama_classes()}, {"mistral", mistral_classes()},         {"qwen2", qwen2_classes()},
+      {"qwen3", qwen3_classes()}, {"roberta", roberta_classes()},         {"vit", vit_classes()},
   };
   return types;
 }

@@ -1,7 +1,9 @@
 #include "transporters/models/decoder.h"
 
+#include <algorithm>
 #include <cmath>
 #include <tuple>
+#include <type_traits>
 
 #include "transporters/error.h"
 #include "transporters/layers/activations.h"
@@ -167,11 +169,7 @@ class DecoderModel : public DecoderPreTrainedModel {
     const ModuleScope scope(path());
     check_ids_or_embeds(inputs);
     Result result;
-    if (inputs.cache() != nullptr) {
-      result.cache = *inputs.cache();
-    } else if (inputs.use_cache.value_or(config().boolean("use_cache", true))) {
-      result.cache = empty_cache();
-    }
+    result.cache = start_cache(inputs);
     auto x = inputs.tensor("inputs_embeds");
     if (!x.defined()) {
       x = embed_tokens->forward(inputs.tensor("input_ids"));
@@ -219,10 +217,10 @@ class DecoderModel : public DecoderPreTrainedModel {
 
 class DecoderForCausalLM : public DecoderPreTrainedModel {
  public:
-  DecoderForCausalLM(const Weights& weights, const ModelContext& context, const std::string& prefix,
-                     const DecoderSettings& s)
-      : DecoderPreTrainedModel(weights, context, prefix + "ForCausalLM", s) {
-    model = member<DecoderModel>(weights, "model", context, prefix + "Model", s);
+  DecoderForCausalLM(const Weights& weights, const ModelContext& context, const std::string& name,
+                     const std::string& base_name, const DecoderSettings& s)
+      : DecoderPreTrainedModel(weights, context, name, s) {
+    model = member<DecoderModel>(weights, "model", context, base_name, s);
     lm_head = member<Linear>(weights, "lm_head", s.hidden_size, s.vocab_size, /*bias=*/false);
   }
 
@@ -245,11 +243,10 @@ class DecoderForCausalLM : public DecoderPreTrainedModel {
 // Scores the last token of each row that is not padding.
 class DecoderForSequenceClassification : public DecoderPreTrainedModel {
  public:
-  DecoderForSequenceClassification(const Weights& weights, const ModelContext& context, const std::string& prefix,
-                                   const DecoderSettings& s)
-      : DecoderPreTrainedModel(weights, context, prefix + "ForSequenceClassification", s),
-        pad_(context.config.integer_or_none("pad_token_id")) {
-    model = member<DecoderModel>(weights, "model", context, prefix + "Model", s);
+  DecoderForSequenceClassification(const Weights& weights, const ModelContext& context, const std::string& name,
+                                   const std::string& base_name, const DecoderSettings& s)
+      : DecoderPreTrainedModel(weights, context, name, s) {
+    model = member<DecoderModel>(weights, "model", context, base_name, s);
     score = member<Linear>(weights, "score", s.hidden_size, context.config.num_labels(), /*bias=*/false);
   }
 
@@ -258,33 +255,22 @@ class DecoderForSequenceClassification : public DecoderPreTrainedModel {
     const auto result = model->run(inputs);
     const auto logits = score->forward(result.last_hidden_state);
     ModelOutput output("SequenceClassifierOutputWithPast");
-    output.set("logits", pool(logits, inputs.tensor("input_ids")));
+    output.set("logits", last_token_logits(logits, inputs.tensor("input_ids"), config()));
     if (result.cache) output.set("cache", *result.cache);
     return output;
   }
 
  private:
-  at::Tensor pool(const at::Tensor& logits, const at::Tensor& ids) const {
-    if (!pad_ && logits.sym_size(0).maybe_as_int().value_or(1) != 1)
-      config().fail("pad_token_id", "is missing: without it rows of a batch can't be told from their padding");
-    if (!pad_ || !ids.defined()) return logits.select(1, -1);
-    const auto positions = at::arange(ids.sym_size(1), at::kInt);
-    const auto last = (positions * ids.ne(*pad_).to(at::kInt)).argmax(-1);
-    const auto rows = at::arange(logits.sym_size(0), at::kLong);
-    return at::index(logits, {rows, last});
-  }
-
-  std::optional<int64_t> pad_;
   std::shared_ptr<DecoderModel> model;
   std::shared_ptr<Linear> score;
 };
 
 class DecoderForTokenClassification : public DecoderPreTrainedModel {
  public:
-  DecoderForTokenClassification(const Weights& weights, const ModelContext& context, const std::string& prefix,
-                                const DecoderSettings& s)
-      : DecoderPreTrainedModel(weights, context, prefix + "ForTokenClassification", s) {
-    model = member<DecoderModel>(weights, "model", context, prefix + "Model", s);
+  DecoderForTokenClassification(const Weights& weights, const ModelContext& context, const std::string& name,
+                                const std::string& base_name, const DecoderSettings& s)
+      : DecoderPreTrainedModel(weights, context, name, s) {
+    model = member<DecoderModel>(weights, "model", context, base_name, s);
     score = member<Linear>(weights, "score", s.hidden_size, context.config.num_labels());
   }
 
@@ -302,10 +288,10 @@ class DecoderForTokenClassification : public DecoderPreTrainedModel {
 
 class DecoderForQuestionAnswering : public DecoderPreTrainedModel {
  public:
-  DecoderForQuestionAnswering(const Weights& weights, const ModelContext& context, const std::string& prefix,
-                              const DecoderSettings& s)
-      : DecoderPreTrainedModel(weights, context, prefix + "ForQuestionAnswering", s) {
-    transformer = member<DecoderModel>(weights, "transformer", context, prefix + "Model", s);
+  DecoderForQuestionAnswering(const Weights& weights, const ModelContext& context, const std::string& name,
+                              const std::string& base_name, const DecoderSettings& s)
+      : DecoderPreTrainedModel(weights, context, name, s) {
+    transformer = member<DecoderModel>(weights, "transformer", context, base_name, s);
     qa_outputs = member<Linear>(weights, "qa_outputs", s.hidden_size, 2);
   }
 
@@ -370,7 +356,8 @@ std::vector<std::optional<int64_t>> layer_windows(const Config& config, int64_t 
 }
 
 std::vector<ModelClass> decoder_classes(const std::string& prefix, DecoderSettings (*settings)(const Config&),
-                                        bool ties_by_default) {
+                                        bool ties_by_default, const std::string& causal_lm_prefix,
+                                        const std::vector<Task>& tasks) {
   WeightStore::Naming naming;
   naming.base_prefix = "model";
   naming.obsolete = {"rotary_emb.inv_freq"};
@@ -379,26 +366,36 @@ std::vector<ModelClass> decoder_classes(const std::string& prefix, DecoderSettin
   WeightStore::Naming answering = naming;
   answering.base_prefix = "transformer";
 
-  const auto make_head = [=](auto tag) {
-    using M = typename decltype(tag)::element_type;
+  const std::string base_name = prefix + "Model";
+  const std::string causal_lm = (causal_lm_prefix.empty() ? prefix : causal_lm_prefix) + "ForCausalLM";
+  const auto head = [&]<typename M>(std::type_identity<M>, const std::string& name) {
     return [=](const Weights& weights, const ModelContext& context) -> std::shared_ptr<PreTrainedModel> {
-      return std::make_shared<M>(weights, context, prefix, settings(context.config));
+      return std::make_shared<M>(weights, context, name, base_name, settings(context.config));
     };
   };
   const auto make_base = [=](const Weights& weights, const ModelContext& context) -> std::shared_ptr<PreTrainedModel> {
-    return std::make_shared<DecoderModel>(weights, context, prefix + "Model", settings(context.config));
+    return std::make_shared<DecoderModel>(weights, context, base_name, settings(context.config));
   };
-  return {
-      {prefix + "Model", Task::Base, base, {}, false, make_base},
-      {prefix + "ForCausalLM", Task::CausalLM, naming, {{"lm_head.weight", "model.embed_tokens.weight"}},
-       ties_by_default, make_head(std::shared_ptr<DecoderForCausalLM>())},
-      {prefix + "ForSequenceClassification", Task::SequenceClassification, naming, {}, false,
-       make_head(std::shared_ptr<DecoderForSequenceClassification>())},
-      {prefix + "ForTokenClassification", Task::TokenClassification, naming, {}, false,
-       make_head(std::shared_ptr<DecoderForTokenClassification>())},
-      {prefix + "ForQuestionAnswering", Task::QuestionAnswering, answering, {}, false,
-       make_head(std::shared_ptr<DecoderForQuestionAnswering>())},
+  std::vector<ModelClass> classes{
+      {base_name, Task::Base, base, {}, false, make_base},
+      {causal_lm,
+       Task::CausalLM,
+       naming,
+       {{"lm_head.weight", "model.embed_tokens.weight"}},
+       ties_by_default,
+       head(std::type_identity<DecoderForCausalLM>(), causal_lm)},
   };
+  const auto add = [&]<typename M>(std::type_identity<M> type, const char* suffix, Task task,
+                                   const WeightStore::Naming& names) {
+    classes.push_back({prefix + suffix, task, names, {}, false, head(type, prefix + suffix)});
+  };
+  add(std::type_identity<DecoderForSequenceClassification>(), "ForSequenceClassification", Task::SequenceClassification,
+      naming);
+  add(std::type_identity<DecoderForTokenClassification>(), "ForTokenClassification", Task::TokenClassification, naming);
+  add(std::type_identity<DecoderForQuestionAnswering>(), "ForQuestionAnswering", Task::QuestionAnswering, answering);
+  std::erase_if(classes,
+                [&](const ModelClass& c) { return std::find(tasks.begin(), tasks.end(), c.task) == tasks.end(); });
+  return classes;
 }
 
 }  // namespace transporters

@@ -53,9 +53,12 @@ std::vector<std::optional<int64_t>> layer_windows(const Config& config, int64_t 
                                                   std::optional<int64_t> window,
                                                   const std::function<bool(int64_t)>& is_sliding);
 
-// The classes of such a model type: PREFIXModel and PREFIXForCausalLM, ...ForSequenceClassification,
-// ...ForTokenClassification, ...ForQuestionAnswering.
+// The classes of such a model type: PREFIXModel, PREFIXForCausalLM and so on; only those whose task is in `tasks`.
+// `causal_lm_prefix` is that of ...ForCausalLM where it differs.
 std::vector<ModelClass> decoder_classes(const std::string& prefix, DecoderSettings (*settings)(const Config&),
-                                        bool ties_by_default = false);
+                                        bool ties_by_default = false, const std::string& causal_lm_prefix = "",
+                                        const std::vector<Task>& tasks = {
+                                            Task::Base, Task::CausalLM, Task::SequenceClassification,
+                                            Task::TokenClassification, Task::QuestionAnswering});
 
 }  // namespace transporters

@@ -13,8 +13,7 @@ DecoderSettings settings(const Config& config) {
   auto s = DecoderSettings::from_config(config, defaults);
   s.rope = rope_parameters(config);
   // "sliding_window": null switches it off; configs without the key have the class's default.
-  if (!config.is_null("sliding_window"))
-    s.windows.assign(s.windows.size(), config.positive("sliding_window", 4096));
+  if (!config.is_null("sliding_window")) s.windows.assign(s.windows.size(), config.positive("sliding_window", 4096));
   return s;
 }
 

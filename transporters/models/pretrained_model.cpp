@@ -18,6 +18,17 @@ void PreTrainedModel::check_names(const ModelInputs& inputs) const {
   }
 }
 
+std::optional<Cache> PreTrainedModel::start_cache(const ModelInputs& inputs) const {
+  if (const Cache* given = inputs.cache()) {
+    const size_t expected = empty_cache().value().layers.size();
+    if (given->layers.size() != expected)
+      throw Error("'cache': expected " + std::to_string(expected) + " layers, got " +
+                  std::to_string(given->layers.size()));
+    return *given;
+  }
+  return inputs.use_cache.value_or(config().boolean("use_cache", true)) ? empty_cache() : std::nullopt;
+}
+
 void check_ids_or_embeds(const ModelInputs& inputs) {
   const bool ids = inputs.tensor("input_ids").defined();
   const bool embeds = inputs.tensor("inputs_embeds").defined();
@@ -39,6 +50,16 @@ at::Tensor default_position_ids(const c10::SymInt& length, const c10::SymInt& pa
 
 at::Tensor last_tokens(const at::Tensor& hidden, int64_t count) {
   return count == 0 ? hidden : hidden.slice(1, -count);
+}
+
+at::Tensor last_token_logits(const at::Tensor& logits, const at::Tensor& input_ids, const Config& config) {
+  const auto pad = config.integer_or_none("pad_token_id");
+  if (!pad && logits.sym_size(0).maybe_as_int().value_or(1) != 1)
+    config.fail("pad_token_id", "is missing: without it the rows of a batch can't be told from their padding");
+  if (!pad || !input_ids.defined()) return logits.select(1, -1);
+  const auto positions = at::arange(input_ids.sym_size(1), at::kInt);
+  const auto last = (positions * input_ids.ne(*pad).to(at::kInt)).argmax(-1);
+  return at::index(logits, {at::arange(logits.sym_size(0), at::kLong), last});
 }
 
 ModelOutput question_answering_output(const at::Tensor& logits) {

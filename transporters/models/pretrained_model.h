@@ -64,6 +64,9 @@ class PreTrainedModel : public Module {
   const ModelContext& context() const { return context_; }
   // Throws Error naming inputs that forward would not look at, with near names.
   void check_names(const ModelInputs& inputs) const;
+  // The cache to run with: a copy of the caller's, or an empty one when the model is to return one. Throws Error for a
+  // cache of another number of layers.
+  std::optional<Cache> start_cache(const ModelInputs& inputs) const;
 
  private:
   ModelContext context_;
@@ -82,6 +85,10 @@ at::Tensor default_position_ids(const c10::SymInt& length, const c10::SymInt& pa
 
 // The last `count` tokens of [batch, sequence, hidden]; all for 0.
 at::Tensor last_tokens(const at::Tensor& hidden, int64_t count);
+
+// Of logits [batch, sequence, labels], those of each row's last token that is not padding, on whichever side the
+// padding is; without ids the last token's. Throws Error for a batch when the config has no pad_token_id.
+at::Tensor last_token_logits(const at::Tensor& logits, const at::Tensor& input_ids, const Config& config);
 
 // QuestionAnsweringModelOutput from logits [batch, sequence, 2].
 ModelOutput question_answering_output(const at::Tensor& logits);

@@ -5,6 +5,8 @@
 #include <cstring>
 #include <sstream>
 
+#include "transporters/onnx/runtime_types.h"
+
 namespace transporters::onnx {
 namespace {
 
@@ -157,6 +159,26 @@ bool fold_weight_transposes(Model& model) {
   return changed;
 }
 
+bool divide_by_reciprocals(Model& model) {
+  bool changed = false;
+  for_each_node(model, [&](Node& node) {
+    if (!node.is("Mul")) return;
+    for (const size_t place : {size_t{1}, size_t{0}}) {
+      Value* factor = node.input(place);
+      Node* reciprocal = factor->producer();
+      const bool is_only_read_here = factor->uses().size() == 1 && !factor->graph().is_output(factor);
+      if (!reciprocal || !reciprocal->is("Reciprocal") || !is_only_read_here) continue;
+      Value* dividend = node.input(1 - place);
+      node.op = "Div";
+      node.set_inputs({dividend, reciprocal->input(0)});
+      reciprocal->graph().erase(reciprocal);
+      changed = true;
+      return;
+    }
+  });
+  return changed;
+}
+
 bool merge_equal_nodes(Model& model) {
   bool changed = false;
   model.graph->for_each_graph([&](Graph& graph) {
@@ -208,9 +230,11 @@ bool remove_dead_nodes(Model& model) {
 std::span<const IrFix> ir_fixes() {
   static constexpr IrFix kFixes[] = {
       {"remove_identities", "drop nodes that pass their input on", remove_identities},
+      {"convert_types", "compute in types that ONNX Runtime has kernels for", convert_types},
       {"remove_casts", "drop type conversions that change nothing", remove_casts},
       // Before transposes are folded: equal ones count as one use of the weight.
       {"merge_equal_nodes", "compute the same thing once", merge_equal_nodes},
+      {"divide_by_reciprocals", "x * (1 / y) as x / y", divide_by_reciprocals},
       {"fold_weight_transposes", "store transposed weights transposed", fold_weight_transposes},
       {"remove_dead_nodes", "drop what no output depends on", remove_dead_nodes},
   };

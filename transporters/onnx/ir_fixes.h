@@ -27,6 +27,8 @@ bool remove_casts(Model& model);
 // Transpose of a weight that nothing else reads in its own layout: the weight itself becomes a transposed view, which
 // the writer stores transposed.
 bool fold_weight_transposes(Model& model);
+// x * (1 / y) as x / y: one node fewer, and the form in which ONNX Runtime finds root mean square norms.
+bool divide_by_reciprocals(Model& model);
 // Nodes with the same op, inputs and attributes become one.
 bool merge_equal_nodes(Model& model);
 // Nodes and initializers that no output depends on.

@@ -25,6 +25,7 @@ std::span<const OpRow> embedding_ops();
 std::span<const OpRow> factory_ops();
 std::span<const OpRow> gather_ops();
 std::span<const OpRow> index_ops();
+std::span<const OpRow> loss_ops();
 std::span<const OpRow> matmul_ops();
 std::span<const OpRow> normalization_ops();
 std::span<const OpRow> padding_ops();

@@ -121,8 +121,6 @@ Outputs pow(Lowering& l, const AtenNode& n) {
     if (const auto whole = expr->as_integer()) exponent = static_cast<double>(*whole);
   }
   if (exponent == 1) return {base};
-  if (exponent == 2) return {l.emit("Mul", {base, base})};
-  if (exponent == 3) return {l.emit("Mul", {l.emit("Mul", {base, base}), base})};
   if (is_real(dtype)) {
     if (exponent == 0.5) return {l.emit("Sqrt", {base})};
     if (exponent == -0.5) return {l.emit("Reciprocal", {l.emit("Sqrt", {base})})};
