@@ -195,7 +195,7 @@ TEST_CASE("translations of the user's own win, and may be for ops without one") 
   };
   own["aten::lgamma"] = own["aten::relu"];
   onnx::LowerOptions options;
-  options.translations = &own;
+  options.translations = own;
   const auto text = lowered(kX + "%a: f32[batch, 4] = aten::relu(self=%x)\n%b: f32[batch, 4] = aten::lgamma(self=%a)\noutput %b = user \"y\"\n", {}, options);
   CHECK(count(text, "LeakyRelu") == 2);
 }

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "transporters/export/module_call.h"
+#include "transporters/registry/registry.h"
 #include "transporters/runners/interpreter.h"
 #include "transporters/trace/tracer.h"
 
@@ -25,6 +26,7 @@ Program trace_module(Module& module, const Tensors& samples, const std::vector<s
   for (size_t i = 0; i < samples.size(); ++i)
     inputs.push_back({"x" + std::to_string(i), samples[i], i < dims.size() ? dims[i] : std::vector<Dim>{}});
   options.check_shape_rules = true;
+  for (OpPatch& patch : Registry::global().op_patches("dynamo")) options.patches.push_back(std::move(patch));
   Program program = trace(traced.forward, inputs, traced.state, options, notes);
   verify(program);
   return program;

@@ -102,11 +102,13 @@ struct TracedModule {
   TracedFunction forward;
   std::vector<TraceState> state;
   std::string class_name;
-  bool training = false;
+  bool is_training = false;  // it, or a module inside it
 };
 
 // Parameters and buffers of a module under their dotted names.
 std::vector<TraceState> module_state(const torch::nn::Module& module);
+// Whether the module or one inside it is in training mode.
+bool any_is_training(const torch::nn::Module& module);
 
 // Wraps a module whose forward takes tensors: by reference, as torch::nn's module holders, or as shared_ptr. The module
 // must outlive the result unless it is a holder or a pointer.
@@ -114,7 +116,7 @@ template <typename Module>
   requires std::is_base_of_v<torch::nn::Module, Module>
 TracedModule traced_module(Module& module) {
   return {[&module](const std::vector<at::Tensor>& inputs) { return detail::call_forward(module, inputs); },
-          module_state(module), module.name(), module.is_training()};
+          module_state(module), module.name(), any_is_training(module)};
 }
 
 template <typename Module>

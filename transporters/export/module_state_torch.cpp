@@ -1,5 +1,7 @@
 #include "transporters/export/module_call.h"
 
+#include <algorithm>
+
 namespace transporters {
 
 std::vector<TraceState> module_state(const torch::nn::Module& module) {
@@ -10,6 +12,12 @@ std::vector<TraceState> module_state(const torch::nn::Module& module) {
     if (entry.value().defined())
       state.push_back({.name = entry.key(), .tensor = entry.value(), .kind = InputKind::Buffer});
   return state;
+}
+
+bool any_is_training(const torch::nn::Module& module) {
+  const auto modules = module.modules(/*include_self=*/false);
+  return module.is_training() ||
+         std::any_of(modules.begin(), modules.end(), [](const auto& inner) { return inner->is_training(); });
 }
 
 }  // namespace transporters

@@ -22,6 +22,8 @@ struct ExportTarget {
   TreeSpec in_spec;
   std::string architecture;
   std::map<std::string, std::string> config_files;
+  // A module of it is in training mode: then ops that differ there are refused.
+  bool is_training = false;
 };
 
 // Traces and cleans up: what DynamoExporter returns and every other exporter starts from. `backends` are those whose

@@ -57,6 +57,25 @@ std::vector<TraceInput> with_dims(const ExportTarget& target, const DynamoConfig
   return inputs;
 }
 
+// Whether the node is what dropout, batch norm and their kind do in training mode only.
+bool is_training_form(const Node& node) {
+  const auto base = node.schema().base_name();
+  if (base == "aten::bernoulli" || base == "aten::native_dropout" || base.starts_with("aten::rrelu_with_noise")) return true;
+  for (const char* argument : {"train", "training"}) {
+    const Argument* value = node.schema().find(argument) ? node.try_get(argument) : nullptr;
+    if (value != nullptr && std::holds_alternative<bool>(*value) && std::get<bool>(*value)) return true;
+  }
+  return base == "aten::_batch_norm_with_update_functional";
+}
+
+void refuse_training(const Program& program) {
+  for (const Node& node : *program.graph)
+    if (is_training_form(node))
+      throw Error({.stage = "export", .op = node.op(), .module = node.module_path, .file = ""},
+                  "the module is in training mode, where this op draws random numbers or takes the statistics of the "
+                  "batch; call eval() before exporting");
+}
+
 std::vector<Pass> clean_up_passes() {
   return {
       // No-ops first: what they hide is then seen as common or constant.
@@ -87,6 +106,7 @@ Program trace_program(const ExportTarget& target, const DynamoConfig& config, co
   const std::vector<TraceInput> inputs = with_dims(target, config);
   // ── Stage 5: trace, functionalise, clean up ──
   Program program = trace(target.forward, inputs, target.state, options, notes);
+  if (target.is_training) refuse_training(program);
   program.in_spec = target.in_spec;
   program.architecture = target.architecture;
   run_passes(program, clean_up_passes());
@@ -108,11 +128,16 @@ ExportedComponent lower_onnx(Program program, const OnnxConfig& config, const Re
   // ── Stage 1: torch patches ── were in place while the model was traced.
   // ── Stage 2: decompositions ── of what has no translation, between two rounds of
   // ── Stage 3: program and node fixes ── since a decomposition can bring ops that a fix looks for.
+  onnx::LowerOptions options{.opset = config.opset_version.value_or(onnx::kDefaultOpset),
+                             .translations = registry.onnx_translations(),
+                             .ir_fixes = registry.onnx_ir_fixes(),
+                             .optimize = config.optimize};
+  const auto is_translated = [&options](const std::string& op) {
+    return onnx::find_translation(options.translations, op) != nullptr || onnx::find_translation(op) != nullptr;
+  };
   std::vector<Pass> passes = registry.program_fixes("onnx");
   append(passes, registry.node_fixes("onnx"));
-  passes.push_back({"decompose", [](Program& p) {
-                      return decompose(p, [](const std::string& op) { return onnx::find_translation(op) != nullptr; });
-                    }});
+  passes.push_back({"decompose", [&](Program& p) { return decompose(p, is_translated); }});
   append(passes, registry.node_fixes("onnx"));
   if (config.optimize) {
     passes.push_back({"canonicalize_views", canonicalize_views});
@@ -120,7 +145,6 @@ ExportedComponent lower_onnx(Program program, const OnnxConfig& config, const Re
   }
   run_passes(program, passes);
   // ── Stage 4: translation ── and ── Stage 5: IR fixes ──
-  onnx::LowerOptions options{.opset = config.opset_version.value_or(onnx::kDefaultOpset), .fix = config.optimize};
   component.onnx = std::make_shared<onnx::Model>(onnx::lower(program, options));
   component.metadata = build_metadata(component.program, ExportFormat::Onnx, config.to_json());
   return component;

@@ -20,6 +20,7 @@ ExportTarget module_target(TracedModule module, const std::vector<at::Tensor>& i
   target.forward = std::move(module.forward);
   target.state = std::move(module.state);
   target.architecture = module.class_name;
+  target.is_training = module.is_training;
   std::vector<TreeSpec> leaves;
   for (size_t i = 0; i < inputs.size(); ++i) {
     target.inputs.push_back({names.empty() ? "input_" + std::to_string(i) : names[i], inputs[i], {}});

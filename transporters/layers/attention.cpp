@@ -6,6 +6,7 @@
 #include <tuple>
 
 #include "transporters/error.h"
+#include "transporters/registry/method.h"
 
 namespace transporters {
 namespace {
@@ -87,7 +88,9 @@ AttentionImplementation attention_implementation(const std::string& name) {
               "; known are 'sdpa' and 'eager'");
 }
 
-at::Tensor causal_mask(const MaskArguments& arguments) {
+namespace {
+
+at::Tensor make_causal_mask(const MaskArguments& arguments) {
   if (arguments.attention_mask.defined() && arguments.attention_mask.dim() == 4) return arguments.attention_mask;
   c10::SymInt key_length = arguments.query_length;
   c10::SymInt key_offset = 0;
@@ -116,15 +119,15 @@ at::Tensor causal_mask(const MaskArguments& arguments) {
   return finish_mask(mask, arguments, key_length);
 }
 
-at::Tensor bidirectional_mask(const MaskArguments& arguments) {
+at::Tensor make_bidirectional_mask(const MaskArguments& arguments) {
   const auto& given = arguments.attention_mask;
   if (!given.defined() || given.dim() == 4) return given;
   const auto key_length = given.sym_size(1);
   return finish_mask(padding_mask(given, key_length, 0), arguments, key_length);
 }
 
-at::Tensor attention(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value, const at::Tensor& mask,
-                     const AttentionArguments& arguments) {
+at::Tensor attend(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value, const at::Tensor& mask,
+                  const AttentionArguments& arguments) {
   const int64_t heads = fixed_size(query, 1);
   const int64_t repeats = heads / fixed_size(key, 1);
   const auto keys = repeat_heads(key, repeats);
@@ -143,6 +146,24 @@ at::Tensor attention(const at::Tensor& query, const at::Tensor& key, const at::T
     output = at::matmul(weights, values);
   }
   return output.transpose(1, 2).reshape_symint({query.sym_size(0), query.sym_size(2), heads * fixed_size(value, 3)});
+}
+
+const Method<at::Tensor(const MaskArguments&)> causal("layers.attention.causal_mask", make_causal_mask);
+const Method<at::Tensor(const MaskArguments&)> bidirectional("layers.attention.bidirectional_mask",
+                                                             make_bidirectional_mask);
+const Method<at::Tensor(const at::Tensor&, const at::Tensor&, const at::Tensor&, const at::Tensor&,
+                        const AttentionArguments&)>
+    attention_method("layers.attention.attention", attend);
+
+}  // namespace
+
+at::Tensor causal_mask(const MaskArguments& arguments) { return causal(arguments); }
+
+at::Tensor bidirectional_mask(const MaskArguments& arguments) { return bidirectional(arguments); }
+
+at::Tensor attention(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value, const at::Tensor& mask,
+                     const AttentionArguments& arguments) {
+  return attention_method(query, key, value, mask, arguments);
 }
 
 at::Tensor split_heads(const at::Tensor& x, int64_t heads, int64_t head_dim) {

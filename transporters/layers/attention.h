@@ -1,4 +1,4 @@
-// Scaled dot-product attention and the masks it reads.
+// Scaled dot-product attention and the masks it reads. Patches replace them by "layers.attention.<name>".
 #pragma once
 
 #include <ATen/core/Tensor.h>

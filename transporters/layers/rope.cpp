@@ -2,6 +2,8 @@
 
 #include <cmath>
 
+#include "transporters/registry/method.h"
+
 namespace transporters {
 namespace {
 
@@ -118,7 +120,9 @@ std::pair<at::Tensor, at::Tensor> RotaryEmbedding::forward(const at::Tensor& pos
   return {cos.to(dtype), sin.to(dtype)};
 }
 
-at::Tensor apply_rotary(const at::Tensor& x, const at::Tensor& cos, const at::Tensor& sin) {
+namespace {
+
+at::Tensor rotate(const at::Tensor& x, const at::Tensor& cos, const at::Tensor& sin) {
   const int64_t head_dim = x.sym_size(3).expect_int();
   const int64_t dim = cos.sym_size(2).expect_int();
   const auto rotating = dim == head_dim ? x : x.narrow(3, 0, dim);
@@ -128,5 +132,11 @@ at::Tensor apply_rotary(const at::Tensor& x, const at::Tensor& cos, const at::Te
   const auto result = rotating * cos.unsqueeze(1) + turned * sin.unsqueeze(1);
   return dim == head_dim ? result : at::cat({result, x.narrow(3, dim, head_dim - dim)}, -1);
 }
+
+const Method<at::Tensor(const at::Tensor&, const at::Tensor&, const at::Tensor&)> apply("layers.rope.apply_rotary", rotate);
+
+}  // namespace
+
+at::Tensor apply_rotary(const at::Tensor& x, const at::Tensor& cos, const at::Tensor& sin) { return apply(x, cos, sin); }
 
 }  // namespace transporters

@@ -34,6 +34,7 @@ class RotaryEmbedding : public Module {
 };
 
 // Rotates query or key [batch, heads, sequence, head_dim] by halves; a head_dim longer than cos keeps its rest.
+// Patches replace it by "layers.rope.apply_rotary".
 at::Tensor apply_rotary(const at::Tensor& x, const at::Tensor& cos, const at::Tensor& sin);
 
 }  // namespace transporters

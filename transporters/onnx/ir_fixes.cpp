@@ -227,22 +227,19 @@ bool remove_dead_nodes(Model& model) {
   return changed;
 }
 
-std::span<const IrFix> ir_fixes() {
-  static constexpr IrFix kFixes[] = {
-      {"remove_identities", "drop nodes that pass their input on", remove_identities},
+const std::vector<IrFix>& ir_fixes() {
+  constexpr bool kOptimization = false;
+  static const std::vector<IrFix> fixes = {
+      {"remove_identities", "drop nodes that pass their input on", remove_identities, kOptimization},
       {"convert_types", "compute in types that ONNX Runtime has kernels for", convert_types},
-      {"remove_casts", "drop type conversions that change nothing", remove_casts},
+      {"remove_casts", "drop type conversions that change nothing", remove_casts, kOptimization},
       // Before transposes are folded: equal ones count as one use of the weight.
-      {"merge_equal_nodes", "compute the same thing once", merge_equal_nodes},
-      {"divide_by_reciprocals", "x * (1 / y) as x / y", divide_by_reciprocals},
-      {"fold_weight_transposes", "store transposed weights transposed", fold_weight_transposes},
-      {"remove_dead_nodes", "drop what no output depends on", remove_dead_nodes},
+      {"merge_equal_nodes", "compute the same thing once", merge_equal_nodes, kOptimization},
+      {"divide_by_reciprocals", "x * (1 / y) as x / y", divide_by_reciprocals, kOptimization},
+      {"fold_weight_transposes", "store transposed weights transposed", fold_weight_transposes, kOptimization},
+      {"remove_dead_nodes", "drop what no output depends on", remove_dead_nodes, kOptimization},
   };
-  return kFixes;
-}
-
-void apply_ir_fixes(Model& model) {
-  for (const IrFix& fix : ir_fixes()) fix.apply(model);
+  return fixes;
 }
 
 }  // namespace transporters::onnx

@@ -1,24 +1,23 @@
 // Rewrites of an ONNX model that change what it looks like, not what it computes.
 #pragma once
 
-#include <span>
-#include <string_view>
+#include <functional>
+#include <string>
+#include <vector>
 
 #include "transporters/onnx/model.h"
 
 namespace transporters::onnx {
 
 struct IrFix {
-  std::string_view name;
-  std::string_view what;  // one line for listings
-  bool (*apply)(Model&);  // true when it changed the model
+  std::string name;
+  std::string what;                    // one line for listings
+  std::function<bool(Model&)> apply;   // true when it changed the model
+  bool is_needed = true;               // false: a model without it runs as well, only slower
 };
 
 // The built-in fixes, in the order they run.
-std::span<const IrFix> ir_fixes();
-
-// Runs all of them.
-void apply_ir_fixes(Model& model);
+const std::vector<IrFix>& ir_fixes();
 
 // Identity nodes whose output is no graph output of its own, or whose input only it reads.
 bool remove_identities(Model& model);

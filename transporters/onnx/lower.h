@@ -21,6 +21,7 @@
 #include "transporters/error.h"
 #include "transporters/graph/program.h"
 #include "transporters/graph/symbol_sources.h"
+#include "transporters/onnx/ir_fixes.h"
 #include "transporters/onnx/model.h"
 
 namespace transporters::onnx {
@@ -42,9 +43,11 @@ constexpr int64_t kDefaultOpset = 20, kOldestOpset = 18, kNewestOpset = 23;
 struct LowerOptions {
   int64_t opset = kDefaultOpset;
   // Translations of the user's own; they win over the built-in ones.
-  const TranslationTable* translations = nullptr;
-  // Run the fixes of onnx/ir_fixes on the result.
-  bool fix = true;
+  TranslationTable translations = {};
+  // Fixes of the user's own, after those of onnx/ir_fixes.
+  std::vector<IrFix> ir_fixes = {};
+  // Also run the fixes that only make the model smaller or faster.
+  bool optimize = true;
 };
 
 // The program as an ONNX model. Inputs and outputs carry their leaf paths as names; a name that is both becomes
@@ -54,6 +57,8 @@ struct LowerOptions {
 // translation can't express.
 Model lower(const Program& program, const LowerOptions& options = {});
 
+// The translation of an op in `table` (by full name, then by base name), or null.
+const OnnxTranslation* find_translation(const TranslationTable& table, std::string_view op);
 // The built-in translation of an op, by full name, then by base name; null when there is none.
 const OnnxTranslation* find_translation(std::string_view op);
 // The keys of the built-in table, sorted.

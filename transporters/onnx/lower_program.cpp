@@ -100,12 +100,7 @@ class ProgramLowering {
 
  private:
   const OnnxTranslation* find(const AtenNode& node) const {
-    if (options_.translations) {
-      for (const std::string_view key : {std::string_view(node.op()), node.schema().base_name()}) {
-        const auto own = options_.translations->find(key);
-        if (own != options_.translations->end()) return &own->second;
-      }
-    }
+    if (const OnnxTranslation* own = find_translation(options_.translations, node.op())) return own;
     return find_translation(node.op());
   }
 
@@ -227,6 +222,12 @@ class ProgramLowering {
   Lowering lowering_;
 };
 
+const OnnxTranslation* find_translation(const TranslationTable& table, std::string_view op) {
+  for (const std::string_view key : {op, op.substr(0, op.find('.'))})
+    if (const auto found = table.find(key); found != table.end()) return &found->second;
+  return nullptr;
+}
+
 Model lower(const Program& program, const LowerOptions& options) {
   if (options.opset < kOldestOpset || options.opset > kNewestOpset) {
     throw Error({.stage = "onnx"}, "opset " + std::to_string(options.opset) + " is not supported; choose one from " +
@@ -237,7 +238,9 @@ Model lower(const Program& program, const LowerOptions& options) {
   model.opsets[""] = options.opset;
   if (!program.architecture.empty()) model.graph->name = program.architecture;
   ProgramLowering(program, model, options).run();
-  if (options.fix) apply_ir_fixes(model);
+  for (const IrFix& fix : ir_fixes())
+    if (options.optimize || fix.is_needed) fix.apply(model);
+  for (const IrFix& fix : options.ir_fixes) fix.apply(model);
   return model;
 }
 

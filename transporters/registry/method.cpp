@@ -1,5 +1,11 @@
 #include "transporters/registry/method.h"
 
+#include <map>
+#include <mutex>
+#include <unordered_map>
+
+#include "transporters/error.h"
+
 namespace transporters {
 namespace {
 
@@ -13,6 +19,9 @@ Table& table() {
   static Table* made = new Table();
   return *made;
 }
+
+// Methods are few and patched ones fewer: empty almost always.
+thread_local std::unordered_map<const MethodBase*, std::shared_ptr<void>> replacements;
 
 }  // namespace
 
@@ -37,6 +46,21 @@ std::vector<std::string> MethodBase::paths() {
   std::vector<std::string> paths;
   for (const auto& [path, method] : table().methods) paths.push_back(path);
   return paths;
+}
+
+const std::shared_ptr<void>& MethodBase::replacement() const {
+  static const std::shared_ptr<void> kNone;
+  if (replacements.empty()) return kNone;
+  const auto found = replacements.find(this);
+  return found == replacements.end() ? kNone : found->second;
+}
+
+void MethodBase::set_replacement(std::shared_ptr<void> replacement) {
+  if (replacement) {
+    replacements[this] = std::move(replacement);
+  } else {
+    replacements.erase(this);
+  }
 }
 
 }  // namespace transporters

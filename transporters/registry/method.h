@@ -2,20 +2,17 @@
 #pragma once
 
 #include <functional>
-#include <map>
-#include <mutex>
+#include <memory>
 #include <string>
 #include <typeindex>
 #include <typeinfo>
 #include <utility>
 #include <vector>
 
-#include "transporters/error.h"
-
 namespace transporters {
 
-// A replaceable function under a dotted path ("layers.rope.apply"). Objects live at namespace scope and enter the table
-// of methods when they are constructed.
+// A replaceable function under a dotted path ("layers.rope.apply_rotary"). Objects live at namespace scope and enter the
+// table of methods when they are constructed.
 class MethodBase {
  public:
   const std::string& path() const { return path_; }
@@ -29,6 +26,10 @@ class MethodBase {
   explicit MethodBase(std::string path);
   ~MethodBase();
 
+  // What stands in for the method on this thread, or null. Exports on other threads see the original.
+  const std::shared_ptr<void>& replacement() const;
+  void set_replacement(std::shared_ptr<void> replacement);
+
  private:
   std::string path_;
 };
@@ -40,17 +41,26 @@ template <typename Result, typename... Arguments>
 class Method<Result(Arguments...)> final : public MethodBase {
  public:
   using Function = std::function<Result(Arguments...)>;
+  using Factory = std::function<Function(Function original)>;
 
-  Method(std::string path, Function original) : MethodBase(std::move(path)), current_(std::move(original)) {}
+  Method(std::string path, Function original) : MethodBase(std::move(path)), original_(std::move(original)) {}
 
-  Result operator()(Arguments... arguments) const { return current_(std::forward<Arguments>(arguments)...); }
+  Result operator()(Arguments... arguments) const {
+    const std::shared_ptr<void> replacement = this->replacement();  // alive while it runs
+    const Function& function = replacement ? *static_cast<const Function*>(replacement.get()) : original_;
+    return function(std::forward<Arguments>(arguments)...);
+  }
   std::type_index signature() const override { return typeid(Result(Arguments...)); }
 
-  const Function& current() const { return current_; }
-  void set(Function function) { current_ = std::move(function); }
+  // Puts `factory(what runs now)` in place on this thread and returns what puts the former back.
+  std::function<void()> patch(const Factory& factory) {
+    const std::shared_ptr<void> before = replacement();
+    set_replacement(std::make_shared<Function>(factory(before ? *static_cast<const Function*>(before.get()) : original_)));
+    return [this, before] { set_replacement(before); };
+  }
 
  private:
-  Function current_;
+  Function original_;
 };
 
 }  // namespace transporters

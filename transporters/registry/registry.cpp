@@ -29,7 +29,7 @@ bool for_each_node(Program& program, const NodeFix& fix) {
   bool changed = false;
   for (Node* node = program.graph->front(); node != nullptr;) {
     Node* next = node->next();
-    changed |= fix(*node);
+    changed |= fix(program, *node);
     node = next;
   }
   return changed;
@@ -49,6 +49,8 @@ struct Registry::Entries {
   std::vector<Registered<MethodPatch>> method_patches;
   std::vector<Registered<NodeFix>> node_fixes;
   std::vector<Registered<ProgramFix>> program_fixes;
+  std::vector<Registered<onnx::OnnxTranslation>> onnx_translations;
+  std::vector<Registered<onnx::IrFix>> onnx_ir_fixes;
 
   template <typename List, typename Value>
   void add(List& list, RegistrationId id, std::string_view backend, std::string name, Value value) {
@@ -124,6 +126,8 @@ void Registry::unregister(RegistrationId id) {
   drop(entries_->method_patches);
   drop(entries_->node_fixes);
   drop(entries_->program_fixes);
+  drop(entries_->onnx_translations);
+  drop(entries_->onnx_ir_fixes);
 }
 
 std::vector<OpPatch> Registry::op_patches(std::string_view backend) const {
@@ -159,6 +163,38 @@ std::vector<Pass> Registry::node_fixes(std::string_view backend) const {
     if (entry.backend == backend)
       passes.push_back({entry.name, [fix = entry.value](Program& program) { return for_each_node(program, fix); }});
   return passes;
+}
+
+RegistrationId Registry::register_onnx_translation(const std::vector<std::string>& ops,
+                                                   onnx::OnnxTranslation translation) {
+  for (const std::string& op : ops)
+    if (op.find("::") == std::string::npos)
+      throw Error("'" + op + "' is no op name: expected namespace and name, as in 'aten::gelu'");
+  const std::lock_guard lock(entries_->mutex);
+  const RegistrationId id = entries_->new_id();
+  for (const std::string& op : ops) entries_->add(entries_->onnx_translations, id, "onnx", op, translation);
+  return id;
+}
+
+RegistrationId Registry::register_onnx_ir_fix(std::string name, std::function<bool(onnx::Model&)> fix) {
+  const std::lock_guard lock(entries_->mutex);
+  const RegistrationId id = entries_->new_id();
+  entries_->add(entries_->onnx_ir_fixes, id, "onnx", name, onnx::IrFix{name, "registered by the user", std::move(fix)});
+  return id;
+}
+
+onnx::TranslationTable Registry::onnx_translations() const {
+  const std::lock_guard lock(entries_->mutex);
+  onnx::TranslationTable table;
+  for (const auto& entry : entries_->onnx_translations) table[entry.name] = entry.value;  // the last one wins
+  return table;
+}
+
+std::vector<onnx::IrFix> Registry::onnx_ir_fixes() const {
+  const std::lock_guard lock(entries_->mutex);
+  std::vector<onnx::IrFix> fixes;
+  for (const auto& entry : entries_->onnx_ir_fixes) fixes.push_back(entry.value);
+  return fixes;
 }
 
 MethodPatchScope::MethodPatchScope(const Registry& registry, const std::vector<std::string>& backends) {

@@ -1,6 +1,6 @@
-// What extends an export, by backend: reversible patches, applied while a model is traced, and irreversible fixes,
-// applied to the traced graph. Backends: "dynamo", "onnx", "openvino", "executorch". Every export starts with the
-// patches of "dynamo".
+// What extends an export, by backend: reversible patches, in place while a model is traced; irreversible fixes of the
+// traced graph; translations and fixes of the target's own form. Backends: "dynamo", "onnx", "openvino", "executorch".
+// Every export starts with the patches of "dynamo".
 #pragma once
 
 #include <functional>
@@ -10,6 +10,8 @@
 #include <vector>
 
 #include "transporters/graph/program.h"
+#include "transporters/onnx/ir_fixes.h"
+#include "transporters/onnx/lower.h"
 #include "transporters/passes/pass.h"
 #include "transporters/registry/method.h"
 #include "transporters/registry/op_patch.h"
@@ -17,7 +19,7 @@
 namespace transporters {
 
 // Looks at one node and may rewrite the graph around it (insert, replace, erase this node). Returns whether it did.
-using NodeFix = std::function<bool(Node& node)>;
+using NodeFix = std::function<bool(Program& program, Node& node)>;
 // Rewrites a program. Returns whether it did.
 using ProgramFix = std::function<bool(Program& program)>;
 
@@ -41,15 +43,11 @@ class Registry {
   // unknown path (with near names) or one of another signature.
   template <typename Signature>
   RegistrationId register_patch(std::string_view backend, const std::vector<std::string>& paths,
-                                std::function<std::function<Signature>(std::function<Signature>)> factory) {
+                                typename Method<Signature>::Factory factory) {
     std::vector<MethodPatch> patches;
     for (const std::string& path : paths) {
-      auto* method = dynamic_cast<Method<Signature>*>(find_method(path, typeid(Signature)));
-      patches.push_back({path, [method, factory] {
-                           std::function<Signature> original = method->current();
-                           method->set(factory(original));
-                           return [method, original] { method->set(original); };
-                         }});
+      auto* method = static_cast<Method<Signature>*>(find_method(path, typeid(Signature)));
+      patches.push_back({path, [method, factory] { return method->patch(factory); }});
     }
     return add_method_patches(backend, std::move(patches));
   }
@@ -58,6 +56,11 @@ class Registry {
   RegistrationId register_fx_node_fix(std::string_view backend, std::string name, NodeFix fix);
   // Applied to the whole program, before node fixes.
   RegistrationId register_fx_program_fix(std::string_view backend, std::string name, ProgramFix fix);
+  // Says in ONNX what ops compute ("aten::add.Tensor", or "aten::add" for all its overloads, or an op of the user's own);
+  // wins over the built-in translation. Throws Error for a name without namespace.
+  RegistrationId register_onnx_translation(const std::vector<std::string>& ops, onnx::OnnxTranslation translation);
+  // Applied to the ONNX model after the built-in fixes.
+  RegistrationId register_onnx_ir_fix(std::string name, std::function<bool(onnx::Model&)> fix);
   // Takes a registration back; unknown ids are ignored.
   void unregister(RegistrationId id);
 
@@ -66,6 +69,8 @@ class Registry {
   // Fixes as passes, for the pass driver.
   std::vector<Pass> program_fixes(std::string_view backend) const;
   std::vector<Pass> node_fixes(std::string_view backend) const;
+  onnx::TranslationTable onnx_translations() const;
+  std::vector<onnx::IrFix> onnx_ir_fixes() const;
 
  private:
   friend class MethodPatchScope;
@@ -81,7 +86,7 @@ class Registry {
   std::unique_ptr<Entries> entries_;
 };
 
-// Keeps the method patches of some backends in place for its lifetime; they come off in reverse order, also when an
+// Keeps the method patches of some backends in place on this thread for its lifetime; they come off in reverse order, also when an
 // exception passes.
 class MethodPatchScope {
  public:

@@ -188,7 +188,7 @@ const Recorder::OpInfo& Recorder::info(const c10::OperatorHandle& op) {
   const bool composite = op.hasKernelForDispatchKey(c10::DispatchKey::CompositeImplicitAutograd);
   const bool preserved = (preserved_ops().contains(name) || options_.preserve.contains(name)) &&
                          !options_.decompose.contains(name) && !info.schema->is_mutable() && !info.schema->is_view();
-  if (name == "aten::equal" || name == "aten::empty.memory_format")
+  if (name == "aten::empty.memory_format")
     info.route = OpInfo::Route::AnswerNow;
   else if (preserved)
     info.route = OpInfo::Route::Preserve;
@@ -225,17 +225,6 @@ bool Recorder::answer_now(const c10::OperatorHandle& op, const OpSchema& schema,
         c10::DispatchKeySet({kMode, c10::DispatchKey::Functionalize, kRecord}));
     op.callBoxed(stack);
     stack.back().toTensor().zero_();
-    return true;
-  }
-  if (schema.name == "aten::equal") {
-    // torch::nn's attention asks whether query and key are one tensor, to choose between two ways to the same result.
-    Value* other = value_of(torch::jit::peek(stack, 1, 2).toTensor());
-    Value* self = value_of(torch::jit::peek(stack, 0, 2).toTensor());
-    if (self != other)
-      notes_.push_back("equal(%" + self->name() + ", %" + other->name() + ") at '" + current_module_path() +
-                       "' compares values; it was taken as false");
-    torch::jit::drop(stack, 2);
-    stack.emplace_back(self == other);
     return true;
   }
   return false;

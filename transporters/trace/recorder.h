@@ -54,6 +54,7 @@ class Recorder {
 
   // What the trace took for granted besides what the ShapeEnv knows.
   const TraceNotes& notes() const { return notes_; }
+  void add_note(std::string note) { notes_.push_back(std::move(note)); }
 
   // "aten::view at model.layers.0".
   std::string location() const;
