@@ -66,6 +66,7 @@ def main() -> int:
     import torch
     import transformers
 
+    transformers.utils.logging.disable_progress_bar()
     tokenizer = transformers.AutoTokenizer.from_pretrained(checkpoint)
     inputs = tokenizer(SENTENCES, padding=True, return_tensors="pt")
     session = onnxruntime.InferenceSession(out / "model.onnx")

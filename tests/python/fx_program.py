@@ -101,8 +101,9 @@ class Printer:
     def text(self) -> str:
         program = self.program
         for symbol, bounds in program.range_constraints.items():
-            upper = str(bounds.upper) if bounds.upper.is_finite and int(bounds.upper) < 2**62 else "inf"
-            self.lines.append(f"symbol {symbol} in [{max(int(bounds.lower), 0)}, {upper}]")
+            # Infinity comes as sympy's or torch's own, or as the largest number.
+            upper = str(bounds.upper) if str(bounds.upper).isdigit() and int(bounds.upper) < 2**62 else "inf"
+            self.lines.append(f"symbol {symbol} in [{bounds.lower if str(bounds.lower).isdigit() else 0}, {upper}]")
         placeholders = {node.name: node for node in program.graph.nodes if node.op == "placeholder"}
         user_names = iter(self.input_names or [])
         for spec in program.graph_signature.input_specs:

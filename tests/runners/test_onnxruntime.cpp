@@ -7,6 +7,7 @@
 #include <fstream>
 
 #include "transporters/error.h"
+#include "transporters/onnx/reader.h"
 #include "transporters/onnx/writer.h"
 #include "transporters/runners/onnxruntime.h"
 
@@ -103,4 +104,20 @@ TEST_CASE("wrong inputs, models and libraries are errors that say so") {
         }).find("TRANSPORTERS_ONNXRUNTIME") != std::string::npos);
   CHECK(error_text([&] { OnnxRuntimeSession(file, {.library = "libdl.so.2"}); }).find("not the ONNX Runtime library") !=
         std::string::npos);
+}
+
+TEST_CASE("sizes outside the recorded range, and different ones under one name, are refused") {
+  const Folder folder;
+  const fs::path file = add_model(folder);
+  onnx::Model model = onnx::load(file);
+  model.metadata["range.batch"] = "[2, 4]";
+  onnx::save(model, file);
+  OnnxRuntimeSession session(file);
+  const auto of = [](int64_t batch) { return at::ones({batch, 3}); };
+  CHECK(session.run({{"x", of(4)}, {"y", of(4)}})[0].size(0) == 4);
+  CHECK(error_text([&] { session.run({{"x", of(5)}, {"y", of(5)}}); })
+            .find("input 'x' dim 0: expected 'batch' to be 2 to 4, got 5") != std::string::npos);
+  CHECK(error_text([&] { session.run({{"x", of(1)}, {"y", of(1)}}); }).find("got 1") != std::string::npos);
+  CHECK(error_text([&] { session.run({{"x", of(3)}, {"y", of(2)}}); })
+            .find("input 'y' dim 0: expected 'batch' = 3 (input 'x' dim 0), got 2") != std::string::npos);
 }

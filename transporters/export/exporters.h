@@ -116,4 +116,49 @@ class OnnxExporter : public Exporter<OnnxExporter, OnnxConfig> {
   }
 };
 
+// The exporter that a config asks for:
+//
+//     auto exporter = AutoHfExporter::from_config(AutoExportConfig::from_json(text));
+//     exporter.export_model(model, inputs).save_pretrained("exported");
+class AutoHfExporter {
+ public:
+  static AutoHfExporter from_config(ExportConfig config, const Registry& registry = Registry::global()) {
+    return AutoHfExporter(std::move(config), registry);
+  }
+
+  const ExportConfig& config() const { return config_; }
+
+  template <typename Module>
+  ExportedModel export_module(Module&& module, const std::vector<at::Tensor>& inputs,
+                              const std::vector<std::string>& names = {}) const {
+    return visit([&](const auto& exporter, const auto& config) {
+      return exporter.export_module(std::forward<Module>(module), inputs, config, names);
+    });
+  }
+  ExportedModel export_model(const std::shared_ptr<PreTrainedModel>& model, const ModelInputs& inputs) const {
+    return visit([&](const auto& exporter, const auto& config) { return exporter.export_model(model, inputs, config); });
+  }
+  template <typename Function>
+  ExportedModel export_function(Function function, const NamedInputs& inputs) const {
+    return visit(
+        [&](const auto& exporter, const auto& config) { return exporter.export_function(function, inputs, config); });
+  }
+  ExportedModel convert(Program program) const {
+    return visit([&](const auto& exporter, const auto& config) { return exporter.convert(program.clone(), config); });
+  }
+
+ private:
+  AutoHfExporter(ExportConfig config, const Registry& registry) : config_(std::move(config)), registry_(&registry) {}
+
+  // Calls f with the exporter and its config.
+  template <typename F>
+  ExportedModel visit(F f) const {
+    if (const auto* dynamo = std::get_if<DynamoConfig>(&config_)) return f(DynamoExporter(*registry_), *dynamo);
+    return f(OnnxExporter(*registry_), std::get<OnnxConfig>(config_));
+  }
+
+  ExportConfig config_;
+  const Registry* registry_;
+};
+
 }  // namespace transporters

@@ -93,7 +93,7 @@ class ProgramLowering {
     }
     for (const auto& [name, range] : program_.ranges) {
       const bool is_bounded = range.max != symbolic::Range::kInfinity;
-      model_.metadata["range." + name] =
+      model_.metadata[kRangePrefix + name] =
           "[" + std::to_string(range.min) + ", " + (is_bounded ? std::to_string(range.max) : "inf") + "]";
     }
   }

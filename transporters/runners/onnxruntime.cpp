@@ -5,9 +5,11 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <limits>
 
 #include "transporters/error.h"
 #include "transporters/onnx/model.h"
+#include "transporters/onnx/reader.h"
 #include "transporters/runners/onnxruntime_api.h"
 #include "transporters/runners/onnxruntime_default.h"
 
@@ -15,6 +17,69 @@ namespace transporters {
 namespace {
 
 constexpr const char* kStage = "onnxruntime";
+
+struct SizeRange {
+  int64_t min = 0;
+  int64_t max = std::numeric_limits<int64_t>::max();
+};
+
+// "[1, 8]", "[1, inf]", as an export records it in the model's metadata.
+std::optional<SizeRange> parse_range(const std::string& text) {
+  SizeRange range;
+  char end = 0;
+  if (std::sscanf(text.c_str(), "[%ld, inf%c", &range.min, &end) == 2 && end == ']') return range;
+  if (std::sscanf(text.c_str(), "[%ld, %ld%c", &range.min, &range.max, &end) == 3 && end == ']') return range;
+  return std::nullopt;
+}
+
+// What an exported model says of its inputs' sizes.
+struct InputSizes {
+  std::map<std::string, onnx::Shape> shapes;
+  std::map<std::string, SizeRange> ranges;
+
+  // Models of other exporters record no ranges, and name dims freely.
+  static InputSizes read(const std::filesystem::path& file) {
+    InputSizes sizes;
+    try {
+      const onnx::Model model = onnx::load(file);
+      const std::string prefix = onnx::kRangePrefix;
+      for (const auto& [key, text] : model.metadata)
+        if (key.starts_with(prefix))
+          if (const auto range = parse_range(text)) sizes.ranges[key.substr(prefix.size())] = *range;
+      if (sizes.ranges.empty()) return sizes;
+      for (const onnx::Value* input : model.graph->inputs())
+        if (input->shape) sizes.shapes[input->name] = *input->shape;
+    } catch (const Error&) {
+      // A file that only ONNX Runtime can read is none of ours.
+    }
+    return sizes;
+  }
+
+  void check(const std::map<std::string, at::Tensor>& inputs, const ErrorContext& context) const {
+    std::map<std::string, std::pair<int64_t, std::string>> seen;
+    for (const auto& [name, tensor] : inputs) {
+      const auto shape = shapes.find(name);
+      if (shape == shapes.end() || static_cast<size_t>(tensor.dim()) != shape->second.size()) continue;
+      for (int64_t dim = 0; dim < tensor.dim(); ++dim) {
+        const std::string& param = shape->second[static_cast<size_t>(dim)].param;
+        const auto range = ranges.find(param);
+        if (range == ranges.end()) continue;
+        const int64_t size = tensor.size(dim);
+        const std::string where = "input '" + name + "' dim " + std::to_string(dim);
+        const auto& [min, max] = range->second;
+        if (size < min || size > max)
+          throw Error(context, where + ": expected '" + param + "' to be " +
+                                   (max == SizeRange{}.max ? "at least " + std::to_string(min)
+                                                           : std::to_string(min) + " to " + std::to_string(max)) +
+                                   ", got " + std::to_string(size));
+        const auto [first, is_new] = seen.try_emplace(param, size, where);
+        if (!is_new && first->second.first != size)
+          throw Error(context, where + ": expected '" + param + "' = " + std::to_string(first->second.first) + " (" +
+                                   first->second.second + "), got " + std::to_string(size));
+      }
+    }
+  }
+};
 
 struct Library {
   const ort::Api* api = nullptr;
@@ -62,6 +127,7 @@ struct OnnxRuntimeSession::State {
   std::vector<std::string> input_names;
   std::vector<std::string> defaulted_names;
   std::vector<std::string> output_names;
+  InputSizes sizes;
 
   template <typename Entry, typename... Arguments>
   void call(Entry entry, Arguments... arguments) const {
@@ -142,6 +208,7 @@ struct OnnxRuntimeSession::State {
     input_names = names(ort::SessionGetInputCount, ort::SessionGetInputName);
     defaulted_names = names(ort::SessionGetOverridableInitializerCount, ort::SessionGetOverridableInitializerName);
     output_names = names(ort::SessionGetOutputCount, ort::SessionGetOutputName);
+    sizes = InputSizes::read(model);
   }
 
   ~State() {
@@ -188,6 +255,8 @@ std::vector<at::Tensor> OnnxRuntimeSession::run(const std::map<std::string, at::
   for (const auto& name : state.input_names)
     if (!inputs.contains(name))
       throw Error(ErrorContext{.stage = kStage, .file = state.file}, "input '" + name + "' is missing");
+
+  state.sizes.check(inputs, {.stage = kStage, .op = "", .module = "", .file = state.file});
 
   std::vector<const char*> output_names;
   for (const auto& name : state.output_names) output_names.push_back(name.c_str());

@@ -34,8 +34,9 @@ class OnnxRuntimeSession {
   const std::vector<std::string>& input_names() const;
   const std::vector<std::string>& output_names() const;
 
-  // One tensor for each output name. Throws Error for an unknown name, and for what ONNX Runtime refuses. Inputs with a
-  // default in the model may be left out.
+  // One tensor for each output name. Throws Error for an unknown name, for sizes outside the ranges that an export
+  // recorded in the model or that differ where it names them alike (ONNX Runtime itself checks neither), and for what
+  // ONNX Runtime refuses. Inputs with a default in the model may be left out.
   std::vector<at::Tensor> run(const std::map<std::string, at::Tensor>& inputs);
 
   // "1.32.0".

@@ -1,0 +1,96 @@
+// The exporters' own behaviour: which exporter a config picks, what they refuse.
+#include "transporters/export/exporters.h"
+
+#include <ATen/ATen.h>
+#include <doctest/doctest.h>
+#include <torch/nn/modules/batchnorm.h>
+#include <torch/nn/modules/dropout.h>
+
+using namespace transporters;
+
+namespace {
+
+struct NormNet : torch::nn::Module {
+  NormNet() { norm = register_module("norm", torch::nn::BatchNorm2d(3)); }
+  at::Tensor forward(const at::Tensor& x) { return norm->forward(x).relu(); }
+  torch::nn::BatchNorm2d norm = nullptr;
+};
+
+struct DropoutNet : torch::nn::Module {
+  DropoutNet() { dropout = register_module("dropout", torch::nn::Dropout(0.5)); }
+  at::Tensor forward(const at::Tensor& x) { return dropout->forward(x) * 2; }
+  torch::nn::Dropout dropout = nullptr;
+};
+
+template <typename Exporter, typename Net>
+std::string refusal(Net& net, const at::Tensor& x) {
+  try {
+    Exporter().export_module(net, {x});
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+}  // namespace
+
+TEST_CASE("modules in training mode are refused by every exporter, also when only a part of them is") {
+  const auto image = at::rand({2, 3, 4, 4});
+  NormNet norm;
+  for (const auto& message : {refusal<OnnxExporter>(norm, image), refusal<DynamoExporter>(norm, image)})
+    CHECK(has(message, "training mode"));
+  norm.eval();
+  norm.norm->train();
+  CHECK(has(refusal<OnnxExporter>(norm, image), "call eval()"));
+  norm.eval();
+  CHECK(refusal<OnnxExporter>(norm, image).empty());
+
+  DropoutNet dropout;
+  for (const auto& message : {refusal<OnnxExporter>(dropout, image), refusal<DynamoExporter>(dropout, image)})
+    CHECK(has(message, "training mode"));
+  dropout.eval();
+  CHECK(refusal<DynamoExporter>(dropout, image).empty());
+}
+
+TEST_CASE("training mode itself is no obstacle where nothing differs") {
+  struct Plain : torch::nn::Module {
+    at::Tensor forward(const at::Tensor& x) { return x * 2; }
+  } plain;
+  CHECK(plain.is_training());
+  CHECK(refusal<OnnxExporter>(plain, at::ones({2})).empty());
+}
+
+TEST_CASE("a config picks its exporter") {
+  const auto twice = [](const std::vector<at::Tensor>& in) { return in[0] * 2; };
+  const NamedInputs inputs = {{"x", at::ones({2, 3})}};
+  const auto onnx = AutoHfExporter::from_config(
+      AutoExportConfig::from_json(R"({"export_format": "onnx", "dynamic": true, "opset_version": 22})"));
+  const auto model = onnx.export_function(twice, inputs).components().at("model").onnx;
+  REQUIRE(model != nullptr);
+  CHECK(model->opsets.at("") == 22);
+  CHECK(!model->graph->inputs()[0]->shape->at(0).is_known());
+
+  const auto dynamo = AutoHfExporter::from_config(AutoExportConfig::for_format(ExportFormat::Dynamo));
+  const auto exported = dynamo.export_function(twice, inputs);
+  CHECK(exported.components().at("model").onnx == nullptr);
+  // A traced program goes on to another format.
+  const auto converted = onnx.convert(exported.components().at("model").program.clone());
+  CHECK(converted.components().at("model").onnx != nullptr);
+}
+
+TEST_CASE("dims are given by the input's name or by its position, and too many are an error") {
+  const auto sum = [](const std::vector<at::Tensor>& in) { return in[0] + in[1]; };
+  const NamedInputs inputs = {{"img", at::ones({4, 3})}, {"bias", at::ones({4, 3})}};
+  const auto batch = Dim("batch", 1, 64);
+  const auto sizes = [&](DynamicShapes shapes) {
+    const auto exported = DynamoExporter().export_function(sum, inputs, {.dynamic_shapes = std::move(shapes)});
+    return exported.components().at("model").program.str();
+  };
+  CHECK(has(sizes({{"img", {{0, batch}}}, {"bias", {{0, batch}}}}), "f32[batch, 3]"));
+  CHECK(has(sizes({{{0, batch}}, {{0, batch}}}), "f32[batch, 3]"));
+  CHECK_THROWS_WITH_AS(sizes({{{0, batch}}, {{0, batch}}, {{0, batch}}}),
+                       doctest::Contains("axes are given for 3 inputs, but there are 2"), Error);
+  CHECK_THROWS_WITH_AS(sizes({{"image", {{0, batch}}}}), doctest::Contains("there is no input 'image'"), Error);
+}
