@@ -137,6 +137,8 @@ class Parser {
     if (const auto type = dtype()) return peek() == '[' ? ValueText{tensor(*type)} : ValueText{Argument(*type)};
     const size_t start = at_;
     const std::string_view word = item();
+    if (word == "contiguous_format" || word.starts_with("channels_last"))
+      return {Argument(MemoryFormat{std::string(word)})};
     if (word == "None") return {Argument(None{})};
     if (word == "true" || word == "false") return {Argument(word == "true")};
     double real = 0;

@@ -4,7 +4,8 @@
 //
 // Tensors are written dtype[sizes]; `a=2` names a symbolic size with its example value (3 where none is given), `a` or
 // `2*a` uses it, a number is a constant. `{1, 2}` behind gives strides, `:(0, 1)` values. Other values are None, true,
-// false, numbers, 'strings', dtypes (f32), expressions over the names, and lists in brackets.
+// false, numbers, 'strings', dtypes (f32), memory formats (channels_last), expressions over the names, and lists in
+// brackets.
 #pragma once
 
 #include <cstdint>

@@ -5,6 +5,7 @@
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <functional>
 #include <map>
 #include <optional>
@@ -128,7 +129,11 @@ class Concrete {
     const c10::IValue value = transporters::to_ivalue(argument, kind);
     if (kind != ArgumentKind::Tensor || !is_number) return value;
     at::Tensor wrapped = at::native::wrapped_scalar_tensor(value.toScalar());
-    return is_meta_ ? wrapped.to(at::kMeta) : wrapped;
+    if (!is_meta_) return wrapped;
+    // A copy counts as a tensor in promotion unless it is marked again.
+    wrapped = wrapped.to(at::kMeta);
+    wrapped.unsafeGetTensorImpl()->set_wrapped_number(true);
+    return wrapped;
   }
 
   c10::IValue to_list(const ListText& list, ArgumentKind kind) const {
@@ -178,9 +183,10 @@ c10::OperatorHandle find_op(const std::string& name) {
   return c10::Dispatcher::singleton().findSchemaOrThrow(name.substr(0, dot).c_str(), overload.c_str());
 }
 
-std::optional<Answer> ask_aten(const Call& call, const Assignment& values, std::string* failure) {
+std::optional<Answer> ask_aten(const Call& call, const Assignment& values, bool computed, std::string* failure) {
   const auto op = find_op(call.op);
   for (const bool is_meta : {true, false}) {
+    if (is_meta && computed) continue;
     try {
       torch::jit::Stack stack = Concrete(call, values, is_meta).stack(op.schema());
       op.callBoxed(stack);
@@ -377,9 +383,12 @@ bool holds(const symbolic::ShapeEnv& env, const Assignment& values) {
 
 // Values for the symbols that keep what the rule recorded; nullopt when this draw does not.
 std::optional<Assignment> draw(const Call& call, const symbolic::ShapeEnv& env, int64_t least, std::mt19937& random) {
-  std::uniform_int_distribution<int64_t> sizes(least, 7);
   Assignment free;
-  for (const auto& [name, example] : call.examples) free[name] = sizes(random);
+  for (const auto& [name, example] : call.examples) {
+    // Some sizes must exceed others (a window, a kernel), so large examples are varied in proportion.
+    std::uniform_int_distribution<int64_t> sizes(least, std::max<int64_t>(7, 2 * example));
+    free[name] = sizes(random);
+  }
   Assignment values;
   for (const auto& [name, example] : call.examples) {
     const auto value = evaluate_size(env.simplify(Expr::symbol(name)), free);
@@ -407,7 +416,7 @@ void check_symbolic(const std::string& text, const Call& call, const CheckOption
   }
   const Assignment examples(call.examples.begin(), call.examples.end());
   std::string failure;
-  const auto answer = ask_aten(call, examples, &failure);
+  const auto answer = ask_aten(call, examples, options.computed, &failure);
   if (!answer) {
     FAIL_CHECK(outcome(text, mode, "ATen refuses: " + failure));
     return;
@@ -425,7 +434,7 @@ void check_symbolic(const std::string& text, const Call& call, const CheckOption
   for (int i = 0; i < kDraws && compared < kWanted; ++i) {
     const auto values = draw(call, env, options.least, random);
     if (!values || *values == examples) continue;
-    const auto other = ask_aten(call, *values, nullptr);
+    const auto other = ask_aten(call, *values, options.computed, nullptr);
     if (!other) continue;
     ++compared;
     const std::string at_others = difference(call, types, *other, *values, env);

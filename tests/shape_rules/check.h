@@ -16,6 +16,8 @@ struct CheckOptions {
   int64_t least = 1;
   // Whether the rule may fix or relate the named sizes.
   bool may_specialize = false;
+  // Whether ATen is asked on the CPU only, for ops whose meta kernel gives other sizes.
+  bool computed = false;
   // Whether every size is also made symbolic in turn.
   bool all_symbolic = true;
 };

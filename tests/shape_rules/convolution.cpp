@@ -28,8 +28,6 @@ TEST_CASE("convolutions") {
           "aten::conv_transpose2d.input(f32[4, h=5, w=6], f32[4, 3, 4, 4], None, [2, 3], [1, 1], [0, 2], 1, [1, 2])",
           "aten::conv_transpose3d.input(f32[n=2, 4, 3, h=5, w=6], f32[4, 3, 2, 3, 3], None, 2)",
           "aten::conv_tbc(f32[t=9, n=2, 4], f32[3, 4, 6], f32[6], 1)",
-          "aten::conv_depthwise3d(f32[n=2, 4, 5, h=7, w=9], f32[8, 1, 3, 3, 3], [3, 3, 3], None, [1, 1, 1], [1, 1, 1], "
-          "[1, 1, 1])",
           "aten::slow_conv_dilated2d(f32[n=2, 3, h=7, w=9], f32[8, 3, 3, 3], [3, 3], None, [1, 1], [1, 1], [2, 2])",
           "aten::slow_conv_transpose2d(f32[n=2, 4, h=5, w=6], f32[4, 3, 3, 3], [3, 3])",
           "aten::thnn_conv2d(f32[n=2, 3, h=7, w=9], f32[8, 3, 3, 3], [3, 3])",

@@ -123,7 +123,7 @@ TEST_CASE("distances and statistics") {
           "aten::cosine_similarity(f32[a=2, b=3], f32[b], 0)",
           "aten::dist(f32[a=2, b=3], f32[b])",
           "aten::cross(f32[a=2, 3], f32[a, 3], 1)",
-          "aten::linalg_cross(f32[a=2, 3], f32[3])",
+          "aten::linalg_cross(f32[a=2, 3], f32[1, 3])",
           "aten::cov(f32[3, b=5])",
           "aten::corrcoef(f32[3, b=5])",
           "aten::cov(f32[b=5])",
@@ -132,6 +132,7 @@ TEST_CASE("distances and statistics") {
           "aten::cumulative_trapezoid.dx(f32[a=2, b=3], dim=0)",
       },
       {.least = 2});
+  check_error("aten::linalg_cross(f32[2, 3], f32[3])", "of one rank, got f32[2, 3] and f32[3]");
 }
 
 TEST_CASE("linear algebra") {

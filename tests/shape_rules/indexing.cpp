@@ -13,7 +13,7 @@ TEST_CASE("advanced indexing") {
       "aten::index.Tensor(f32[a=4, b=3, 5], [i64[c=2], None, i64[c]])",
       "aten::index.Tensor(f32[a=4, b=3, 5, 6], [None, i64[c=2], i64[]])",
       "aten::index.Tensor(f32[a=4, b=3, 5, 6], [None, i64[c=2], None, i64[]])",
-      "aten::index.Tensor(f32[a=4, b=3], [None, None, None])",
+      "aten::index.Tensor(f32[a=4, b=3], [None, None])",
       "aten::index.Tensor(f32[a=4], [i64[]])",
       "aten::index.Tensor(f32[a=4, b=3], [i32[2]])",
       "aten::_unsafe_index.Tensor(f32[a=4, b=3, 5], [None, i64[c=2, 1], i64[2]])",
@@ -34,6 +34,7 @@ TEST_CASE("advanced indexing") {
   check_calls({"aten::index.Tensor(f32[4, 3]:(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11), [bool[4]:(1, 0, 1, 1)])"},
               {.all_symbolic = false});
   check_error("aten::index.Tensor(f32[2], [i64[1], i64[1]])", "too many indices for f32[2]");
+  check_error("aten::index.Tensor(f32[4, 3], [None, None, None])", "too many indices for f32[4, 3]");
   check_error("aten::index.Tensor(f32[2], [f32[1]])", "expected indices of int64, int32, bool or uint8");
   check_error("aten::index.Tensor(f32[2, 3], [bool[3]])", "expected a mask of the sizes it indexes");
   check_error("aten::gather(f32[2, 3], 0, i64[2])", "of one rank, got f32[2, 3] and i64[2]");
@@ -73,6 +74,8 @@ TEST_CASE("data-dependent sizes and numbers lie in their ranges") {
           "aten::unique_consecutive(i64[6], true, true)",
           "aten::unique_consecutive(i64[4, 3], false, false, 1)",
           "aten::unique_dim_consecutive(i64[4, 3], 1, true)",
+          "aten::unique_dim(f32[4, 3], 1)",
+          "aten::unique_consecutive(i64[4, 3], false, true)",
           "aten::bincount(i64[6])",
           "aten::bincount(i64[6], f32[6], 4)",
           "aten::histc(f32[6], 10)",
@@ -110,7 +113,10 @@ TEST_CASE("writes keep self's dtype and sizes") {
           "aten::as_strided_scatter(f32[6], f32[2], [2], [1])",
       },
       {.least = 2, .all_symbolic = false});
-  check_error("aten::index_put(f32[4, 3], [i64[2]], f32[3, 3])", "that broadcasts");
+  check_error("aten::index_put(f32[4, 3], [i64[2]], f32[3, 3])",
+              "expected values that broadcast to the indexed places, got [3, 3] and [2, 3]");
+  check_error("aten::index_put(f32[4, 3], [i64[1]], f32[2, 3])", "expected values that broadcast");
+  check_error("aten::copy(f32[1, 3], f32[2, 3])", "expected src that broadcasts to self");
   check_error("aten::scatter_add(f32[4, 3], 1, i64[4, 2], f64[4, 2])", "of one dtype");
 }
 

@@ -26,8 +26,7 @@ Types to_other(const Node& node, ShapeEnv& env) { return {converted(node, input(
 Types copy_into(const Node& node, ShapeEnv& env) {
   const auto& self = input(node, 0);
   const auto& source = input(node, "src");
-  const Sizes sizes = broadcast(self.sizes, source.sizes, env);
-  check_same_sizes(node, self.sizes, sizes, env, "expected src that broadcasts to self");
+  check_expands(node, source.sizes, self.sizes, env, "expected src that broadcasts to self");
   return one(self.dtype, self.sizes);
 }
 
@@ -36,7 +35,7 @@ Types cast(const Node& node, ShapeEnv& env) {
   return one(dtype, input(node, 0).sizes);
 }
 
-// cpu: every tensor lies there already. data: the tensor without its history.
+// data: the tensor without its history.
 Types unchanged(const Node& node, ShapeEnv& env) { return {input(node, 0)}; }
 
 Types resize_as(const Node& node, ShapeEnv& env) {
@@ -58,7 +57,6 @@ constexpr ShapeRuleRow kRows[] = {
     {"aten::copy", copy_into},
     {"aten::resize", resize},
     {"aten::resize_as", resize_as},
-    {"aten::cpu", unchanged},
     {"aten::data", unchanged},
     {"aten::chalf", cast<ScalarType::ComplexHalf>},
     {"aten::_cast_Byte", cast<ScalarType::Byte>},

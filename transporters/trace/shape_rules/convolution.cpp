@@ -114,19 +114,6 @@ Types slow_convolution(const Node& node, ShapeEnv& env) {
   return one(input(node, 0).dtype, convolved_sizes(node, windows, transposed, 1, count, env));
 }
 
-// One filter or several a channel: groups = channels.
-template <size_t count>
-Types depthwise_convolution(const Node& node, ShapeEnv& env) {
-  const auto& self = input(node, "self");
-  check_rank(node, "self", self, {count + 1, count + 2});
-  const Windows windows = {spatial(node, "stride", count, {1}),
-                           spatial(node, "padding", count, {0}),
-                           spatial(node, "dilation", count, {1}),
-                           {}};
-  const Expr channels = self.sizes[self.rank() - count - 1];
-  return one(self.dtype, convolved_sizes(node, windows, false, channels, count, env));
-}
-
 constexpr ShapeRuleRow kRows[] = {
     {"aten::convolution", convolution},
     {"aten::_convolution", convolution},
@@ -142,8 +129,6 @@ constexpr ShapeRuleRow kRows[] = {
     {"aten::conv_transpose2d", convolution_nd<2, true>},
     {"aten::conv_transpose3d", convolution_nd<3, true>},
     {"aten::conv_tbc", conv_tbc},
-    {"aten::_conv_depthwise2d", depthwise_convolution<2>},
-    {"aten::conv_depthwise3d", depthwise_convolution<3>},
     {"aten::thnn_conv2d", slow_convolution<2, false>},
     {"aten::_slow_conv2d_forward", slow_convolution<2, false>},
     {"aten::slow_conv3d", slow_convolution<3, false>},

@@ -67,7 +67,7 @@ Types unique_elements(const Node& node, ShapeEnv& env) {
   return unique(node, self, unbacked_size(node, env, numel(self.sizes)));
 }
 
-// unique slices along a dim -> values, inverse (one a slice), counts
+// unique slices along a dim -> values, inverse (one a slice), counts; the kernels give the latter two unasked
 Types unique_slices(const Node& node, ShapeEnv& env) {
   const auto& self = input(node, "self");
   if (!has(node, "dim")) return unique_elements(node, env);
@@ -75,9 +75,7 @@ Types unique_slices(const Node& node, ShapeEnv& env) {
   const Expr count = unbacked_size(node, env, self.sizes.at(d));
   Sizes sizes = self.sizes;
   sizes[d] = count;
-  const bool inverse = flag(node, "return_inverse"), counts = flag(node, "return_counts");
-  return {tensor(self.dtype, sizes), tensor(ScalarType::Long, {inverse ? self.sizes[d] : Expr(0)}),
-          tensor(ScalarType::Long, {counts ? count : Expr(0)})};
+  return {tensor(self.dtype, sizes), tensor(ScalarType::Long, {self.sizes[d]}), tensor(ScalarType::Long, {count})};
 }
 
 Types bincount(const Node& node, ShapeEnv& env) {

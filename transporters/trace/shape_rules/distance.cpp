@@ -51,6 +51,8 @@ Types dist(const Node& node, ShapeEnv& env) {
 Types cross(const Node& node, ShapeEnv& env) {
   const auto& self = input(node, "self");
   const auto& other = input(node, "other");
+  check(self.rank() == other.rank(), node,
+        "expected self and other of one rank, got " + describe(self) + " and " + describe(other));
   return one(result_type({node.get("self"), node.get("other")}), broadcast(self.sizes, other.sizes, env));
 }
 

@@ -62,13 +62,15 @@ Types float_power(const Node& node, ShapeEnv& env) {
   return binary_as(complex ? ScalarType::ComplexDouble : ScalarType::Double, node, env);
 }
 
-// ldexp is self * 2 ** other.
+// ldexp is self * 2 ** other; integer exponents keep a floating self's dtype.
 Types ldexp(const Node& node, ShapeEnv& env) {
   const Argument& self = argument(node, 0);
   const auto& other = input(node, 1);
   const auto* type = as_tensor(self);
   const ScalarType power = to_floating(other.dtype);
   if (!type) return one(power, other.sizes);
+  if (c10::isIntegralType(other.dtype, true) && !c10::isIntegralType(type->dtype, true))
+    return one(type->dtype, broadcast(type->sizes, other.sizes, env));
   // Compare the two as tensors of their own rank would.
   const bool same_category = (type->rank() == 0) == (other.rank() == 0);
   const ScalarType wide = c10::promoteTypes(type->dtype, power);

@@ -126,7 +126,6 @@ Types searched(const Node& node, ShapeEnv& env) { return one(index_dtype(node), 
 
 constexpr ShapeRuleRow kRows[] = {
     {"aten::index.Tensor", index},
-    {"aten::index.Tensor_hacked_twin", index},
     {"aten::_unsafe_index", index},
     {"aten::_unsafe_masked_index", masked_index},
     {"aten::index_select", index_select},

@@ -81,7 +81,7 @@ Types linear(const Node& node, ShapeEnv& env) {
   if (weight.rank() == 2) sizes.push_back(weight.sizes[0]);
   if (const auto* bias = input_or_null(node, "bias")) {
     check_same_dtype(node, x, *bias, "input", "bias");
-    broadcast(sizes, bias->sizes, env);
+    check_expands(node, bias->sizes, sizes, env, "expected bias that broadcasts to the product");
   }
   return one(x.dtype, sizes);
 }
@@ -90,8 +90,7 @@ Types linear(const Node& node, ShapeEnv& env) {
 
 Types added(const Node& node, Sizes sizes, ShapeEnv& env) {
   const auto& self = input(node, "self");
-  const Sizes both = broadcast(self.sizes, sizes, env);
-  check_same_sizes(node, both, sizes, env, "expected self that broadcasts to the product");
+  check_expands(node, self.sizes, sizes, env, "expected self that broadcasts to the product");
   return one(dtype_or(node, "out_dtype", self.dtype), std::move(sizes));
 }
 
@@ -299,6 +298,9 @@ Types packed_weight_mm(const Node& node, ShapeEnv& env) {
   check_rank(node, "self", a, {2});
   check_rank(node, "mat2", b, {2});
   contract(node, a, b, a.sizes[1], b.sizes[1] * per_element, env);
+  if (const auto* scales = input_or_null(node, "scales")) {
+    check_same_sizes(node, scales->sizes, {b.sizes[0]}, env, "expected one scale a row of mat2");
+  }
   return one(a.dtype, {a.sizes[0], b.sizes[0]});
 }
 

@@ -1,4 +1,6 @@
 // Layer, group, batch, instance and RMS normalisation, with the statistics that the native forms return.
+#include <span>
+
 #include "transporters/trace/shape_rules/rule_support.h"
 
 namespace transporters::shape_rules {
@@ -12,6 +14,25 @@ void check_normalized(const Node& node, const TensorType& x, ShapeEnv& env) {
   check(!shape.empty() && shape.size() <= x.rank(), node, message);
   for (size_t i = 0; i < shape.size(); ++i) {
     common_size(node, x.sizes[x.rank() - shape.size() + i], shape[i], env, message);
+  }
+  for (const auto name : {"weight", "bias"}) {
+    const auto* type = input_or_null(node, name);
+    if (type) check_same_sizes(node, type->sizes, shape, env, "expected " + std::string(name) + " of normalized_shape");
+  }
+}
+
+const Expr& channels(const Node& node, const TensorType& x) {
+  check_rank_at_least(node, node.schema().arguments[0].name, x, 2);
+  return x.sizes[1];
+}
+
+// Weights and running statistics have one element a channel.
+void check_channels(const Node& node, const TensorType& x, ShapeEnv& env) {
+  const Expr& count = channels(node, x);
+  for (const auto name : {"weight", "bias", "running_mean", "running_var"}) {
+    const auto* type = input_or_null(node, name);
+    if (type)
+      check_same_sizes(node, type->sizes, {count}, env, "expected " + std::string(name) + " of one element a channel");
   }
 }
 
@@ -60,7 +81,7 @@ Types fused_rms_norm(const Node& node, ShapeEnv& env) {
 }
 
 void check_groups(const Node& node, const TensorType& x, std::string_view groups, ShapeEnv& env) {
-  check_rank_at_least(node, "input", x, 2);
+  check_channels(node, x, env);
   exact_quotient(node, {x.sizes[1]}, {node.size(groups)}, env,
                  "expected channels that " + node.size(groups).str() + " groups divide, got " + describe(x));
 }
@@ -74,19 +95,25 @@ Types group_norm(const Node& node, ShapeEnv& env) {
 // -> output, mean, rstd, the latter one a sample and group
 Types native_group_norm(const Node& node, ShapeEnv& env) {
   const auto& x = input(node, "input");
-  const ValueType statistics = tensor(statistics_dtype(node, x), {node.size("N"), node.size("group")});
+  check_groups(node, x, "group", env);
+  const Sizes given = {node.size("N"), node.size("C"), node.size("HxW")};
+  const Sizes own = {x.sizes[0], x.sizes[1], product(std::span(x.sizes).subspan(2))};
+  check_same_sizes(node, given, own, env, "expected N, C and HxW of " + describe(x));
+  const ValueType statistics = tensor(statistics_dtype(node, x), {own[0], node.size("group")});
   return {tensor(x.dtype, x.sizes), statistics, statistics};
 }
 
-const Expr& channels(const Node& node, const TensorType& x) {
-  check_rank_at_least(node, node.schema().arguments[0].name, x, 2);
-  return x.sizes[1];
+Types channel_norm(const Node& node, ShapeEnv& env) {
+  const auto& x = input(node, "input");
+  check_channels(node, x, env);
+  return one(x.dtype, x.sizes);
 }
 
 // -> output, mean, rstd: one a channel when the batch's statistics are used, none otherwise.
 Types native_batch_norm(const Node& node, ShapeEnv& env) {
   const auto& x = input(node, "input");
   const bool training = flag(node, "training");
+  check_channels(node, x, env);
   const ValueType statistics = tensor(statistics_dtype(node, x), {training ? channels(node, x) : Expr(0)});
   return {tensor(x.dtype, x.sizes), statistics, statistics};
 }
@@ -104,12 +131,14 @@ Types batch_norm_functional(const Node& node, ShapeEnv& env) {
 // -> output, mean, rstd, reserve (of a backend; empty on the CPU)
 Types batch_norm_no_update(const Node& node, ShapeEnv& env) {
   const auto& x = input(node, "input");
+  check_channels(node, x, env);
   const ValueType none = tensor(statistics_dtype(node, x), {0});
   return {tensor(x.dtype, x.sizes), none, none, tensor(ScalarType::Byte, {0})};
 }
 
 Types batch_norm_with_update(const Node& node, ShapeEnv& env) {
   const auto& x = input(node, "input");
+  check_channels(node, x, env);
   const ValueType statistics = tensor(statistics_dtype(node, x), {channels(node, x)});
   Types types = {tensor(x.dtype, x.sizes), statistics, statistics, tensor(ScalarType::Byte, {0})};
   for (const auto name : {"running_mean", "running_var"}) {
@@ -128,24 +157,30 @@ Types batch_norm_with_backend(const Node& node, ShapeEnv& env) {
 }
 
 // The norm of each slice along `dim`, whose other dims count 1; -1 for the norm of all.
-Types norm_except_dim(const Node& node, ShapeEnv& env) {
-  const auto& v = input(node, "v");
-  if (node.integer("dim") == -1) return one(v.dtype, {});
+Sizes norm_sizes(const Node& node, const TensorType& v) {
+  if (node.integer("dim") == -1) return {};
   const size_t d = dim(node, "dim", v.rank());
   Sizes sizes(v.rank(), Expr(1));
   if (!sizes.empty()) sizes[d] = v.sizes[d];
-  return one(v.dtype, sizes);
+  return sizes;
+}
+
+Types norm_except_dim(const Node& node, ShapeEnv& env) {
+  const auto& v = input(node, "v");
+  return one(v.dtype, norm_sizes(node, v));
 }
 
 // _weight_norm(v, g, dim), _weight_norm_interface -> weight, norms (as g)
 Types weight_norm(const Node& node, ShapeEnv& env) {
   const auto& v = input(node, "v");
+  check_expands(node, input(node, "g").sizes, norm_sizes(node, v), env, "expected g of one element a slice of v");
   return one(v.dtype, v.sizes);
 }
 
 Types weight_norm_interface(const Node& node, ShapeEnv& env) {
   const auto& v = input(node, "v");
   const auto& g = input(node, "g");
+  check_same_sizes(node, g.sizes, norm_sizes(node, v), env, "expected g of one element a slice of v");
   const bool half = g.dtype == ScalarType::BFloat16 || g.dtype == ScalarType::Half;
   return {tensor(v.dtype, v.sizes), tensor(half ? ScalarType::Float : g.dtype, g.sizes)};
 }
@@ -157,8 +192,8 @@ constexpr ShapeRuleRow kRows[] = {
     {"aten::_fused_rms_norm", fused_rms_norm},
     {"aten::group_norm", group_norm},
     {"aten::native_group_norm", native_group_norm},
-    {"aten::batch_norm", same_as_input},
-    {"aten::instance_norm", same_as_input},
+    {"aten::batch_norm", channel_norm},
+    {"aten::instance_norm", channel_norm},
     {"aten::native_batch_norm", native_batch_norm},
     {"aten::_native_batch_norm_legit", native_batch_norm},
     {"aten::_native_batch_norm_legit_no_training", native_batch_norm},

@@ -282,6 +282,17 @@ void check_same_sizes(const Node& node, const Sizes& a, const Sizes& b, ShapeEnv
   if (!same) fail(node, message + ", got " + describe(a) + " and " + describe(b));
 }
 
+void check_expands(const Node& node, const Sizes& from, const Sizes& to, ShapeEnv& env, const std::string& message) {
+  bool fits = from.size() <= to.size();
+  for (size_t i = 0; fits && i < from.size(); ++i) {
+    const Expr& target = to[to.size() - from.size() + i];
+    const auto match = match_dims(from[i], target, env);
+    fits = match == DimMatch::Equal || match == DimMatch::FirstIsOne ||
+           (match == DimMatch::SecondIsOne && sizes_match(from[i], target, env));
+  }
+  if (!fits) fail(node, message + ", got " + describe(from) + " and " + describe(to));
+}
+
 bool is_one(const Expr& size, const ShapeEnv& env) {
   if (size.is_constant()) return size.is(1);
   return env.simplify(size).is(1);

@@ -85,6 +85,8 @@ DimMatch match_dims(const Expr& a, const Expr& b, ShapeEnv& env);
 // The common size of a dim that two operands share; throws Error with both shapes.
 Expr common_size(const Node& node, const Expr& a, const Expr& b, ShapeEnv& env, const std::string& message);
 void check_same_sizes(const Node& node, const Sizes& a, const Sizes& b, ShapeEnv& env, const std::string& message);
+// Throws Error with both shapes unless `from` broadcasts to `to` and leaves that as it is.
+void check_expands(const Node& node, const Sizes& from, const Sizes& to, ShapeEnv& env, const std::string& message);
 // Whether a size is the constant 1, or proved to be; a dynamic size is not.
 bool is_one(const Expr& size, const ShapeEnv& env);
 bool is_zero(const Expr& size, const ShapeEnv& env);

@@ -17,8 +17,7 @@ Types index_put(const Node& node, ShapeEnv& env) {
   // With a mask the number of places is the data's, and the op checks it when it runs.
   if (!has_mask) {
     const Sizes places = indexed_sizes(node, self, indices, env);
-    const Sizes both = broadcast(places, values.sizes, env);
-    check_same_sizes(node, places, both, env, "expected values that broadcast to the indexed places");
+    check_expands(node, values.sizes, places, env, "expected values that broadcast to the indexed places");
   }
   return one(self.dtype, self.sizes);
 }

@@ -1,4 +1,6 @@
 // Ops that give numbers about a tensor's shape or dtype, and asserts, which give nothing.
+#include <numeric>
+
 #include "transporters/trace/shape_rules/rule_support.h"
 
 namespace transporters::shape_rules {
@@ -12,22 +14,10 @@ Types size_at(const Node& node, ShapeEnv& env) {
   return number_of(self.sizes[dim(node, "dim", self.rank())]);
 }
 
-Types size_list(const Node& node, ShapeEnv& env) {
-  Types types;
-  for (const auto& size : input(node, "self").sizes) types.push_back(NumberType{size});
-  return types;
-}
-
 Types stride_at(const Node& node, ShapeEnv& env) {
   const auto& self = input(node, "self");
   check_rank_at_least(node, "self", self, 1);
   return number_of(strides_of(self)[dim(node, "dim", self.rank())]);
-}
-
-Types stride_list(const Node& node, ShapeEnv& env) {
-  Types types;
-  for (const auto& stride : strides_of(input(node, "self"))) types.push_back(NumberType{stride});
-  return types;
 }
 
 Types element_count(const Node& node, ShapeEnv& env) { return number_of(numel(input(node, "self").sizes)); }
@@ -47,12 +37,33 @@ Types is_signed(const Node& node, ShapeEnv& env) {
   return number_of(Expr::boolean(dtype != ScalarType::Bool && c10::isSignedType(dtype)));
 }
 
-Types element_size(const Node& node, ShapeEnv& env) {
-  return number_of(static_cast<int64_t>(c10::elementSize(input(node, "self").dtype)));
+// Whether the dims in `order`, innermost first, lie densely: exact at every size, as strides of dims of 1 do not count.
+Expr is_dense(const TensorType& type, const std::vector<size_t>& order) {
+  const Sizes strides = strides_of(type);
+  Expr dense = Expr::boolean(true), expected = 1;
+  for (const size_t d : order) {
+    dense = logical_and(dense, logical_or(equal(type.sizes[d], 1), equal(strides[d], expected)));
+    expected = expected * type.sizes[d];
+  }
+  return dense;
 }
 
 Types contiguity(const Node& node, ShapeEnv& env) {
-  return number_of(Expr::boolean(is_contiguous(input(node, "self"), env)));
+  const auto& self = input(node, "self");
+  const Argument* format = node.try_get("memory_format");
+  const auto* name = format ? std::get_if<MemoryFormat>(format) : nullptr;
+  if (!name || name->name == "contiguous_format") {
+    if (self.strides.empty()) return number_of(Expr::boolean(true));
+    std::vector<size_t> order(self.rank());
+    std::iota(order.rbegin(), order.rend(), 0);
+    return number_of(logical_or(equal(numel(self.sizes), 0), is_dense(self, order)));
+  }
+  check(name->name.starts_with("channels_last"), node,
+        "expected contiguous_format, channels_last or channels_last_3d, got " + name->name);
+  const std::vector<size_t> order =
+      name->name == "channels_last" ? std::vector<size_t>{1, 3, 2, 0} : std::vector<size_t>{1, 4, 3, 2, 0};
+  if (self.rank() != order.size()) return number_of(Expr::boolean(false));
+  return number_of(is_dense(self, order));
 }
 
 Types is_same_size(const Node& node, ShapeEnv& env) {
@@ -75,20 +86,15 @@ Types passed_token(const Node& node, ShapeEnv& env) { return {input(node, "dep_t
 
 constexpr ShapeRuleRow kRows[] = {
     {"aten::sym_size.int", size_at},
-    {"aten::sym_size", size_list},
     {"aten::size.int", size_at},
-    {"aten::size", size_list},
     {"aten::sym_stride.int", stride_at},
-    {"aten::sym_stride", stride_list},
     {"aten::stride.int", stride_at},
-    {"aten::stride", stride_list},
     {"aten::sym_numel", element_count},
     {"aten::numel", element_count},
     {"aten::dim", rank_of},
     {"aten::is_floating_point", is_floating_point},
     {"aten::is_complex", is_complex},
     {"aten::is_signed", is_signed},
-    {"aten::element_size", element_size},
     {"aten::is_contiguous", contiguity},
     {"aten::sym_is_contiguous", contiguity},
     {"aten::is_same_size", is_same_size},

@@ -166,7 +166,6 @@ Types unbind(const Node& node, ShapeEnv& env) {
 constexpr ShapeRuleRow kRows[] = {
     {"aten::split.Tensor", split},
     {"aten::split.sizes", split_with_sizes},
-    {"aten::split", split_with_sizes},
     {"aten::split_copy", split},
     {"aten::split_with_sizes", split_with_sizes},
     {"aten::split_with_sizes_copy", split_with_sizes},
