@@ -48,7 +48,7 @@ struct InputSizes {
           if (const auto range = parse_range(text)) sizes.ranges[key.substr(prefix.size())] = *range;
       if (sizes.ranges.empty()) return sizes;
       for (const onnx::Value* input : model.graph->inputs())
-        if (input->shape) sizes.shapes[input->name] = *input->shape;
+        if (input->shape) sizes.shapes[input->name()] = *input->shape;
     } catch (const Error&) {
       // A file that only ONNX Runtime can read is none of ours.
     }
