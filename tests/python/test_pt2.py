@@ -171,6 +171,18 @@ class ConvBn(torch.nn.Module):
         return torch.relu(self.bn(self.conv(x)))
 
 
+class Training(torch.nn.Module):
+    """Batch norm changes its statistics when it trains, of which its op's schema says nothing."""
+
+    def __init__(self):
+        super().__init__()
+        self.bn = torch.nn.BatchNorm1d(3)
+        self.eval = lambda: self  # stays in training mode
+
+    def forward(self, x):
+        return self.bn(self.bn(x) * 2 + 1)
+
+
 class Counter(torch.nn.Module):
     def __init__(self):
         super().__init__()
@@ -251,6 +263,7 @@ AUTO = Dim.DYNAMIC
 # name: module, sample arguments, dynamic shapes, further arguments to run with.
 CASES = {
     "conv_bn": lambda: (ConvBn(), (torch.randn(2, 3, 8, 8),), ({0: AUTO, 2: AUTO, 3: AUTO},), [(torch.randn(5, 3, 12, 6),)]),
+    "training": lambda: (Training(), (torch.randn(4, 3),), ({0: AUTO},), [(torch.randn(9, 3),), (torch.randn(2, 3),)]),
     "encoder": lambda: (encoder(), (torch.randn(7, 2, 32),), ({0: AUTO, 1: AUTO},), [(torch.randn(11, 3, 32),)]),
     "counter": lambda: (Counter(), (torch.randn(3),), ({0: AUTO},), [(torch.randn(n),) for n in (5, 2, 1, 0)]),
     "input_mutation": lambda: (
