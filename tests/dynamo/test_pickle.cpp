@@ -87,6 +87,21 @@ TEST_CASE("values written and read") {
   CHECK(*object->state->items("state")[0].second.get_if<int64_t>() == 7);
 }
 
+TEST_CASE("a tensor with attributes is the tensor") {
+  using namespace std::string_literals;  // opcodes contain null characters
+  const std::string tensor =
+      "(ctorch._utils\n_rebuild_tensor_v2\nctorch\nTensor\n((X\x07\x00\x00\x00storagectorch\nFloatStorage\n"
+      "X\x01\x00\x00\x00"
+      "0X\x03\x00\x00\x00"
+      "cpuK\x04tQK\x01K\x03\x85K\x01\x85t}t"s;
+  const std::string make = "ctorch._tensor\n_rebuild_from_type_v2\n";
+  const std::string bytes = archive_of(make + tensor + "R.");
+  CHECK(read_pickle_archive(bytes, nullptr, "x.pt").tensor("x").sizes == std::vector<int64_t>{3});
+  CHECK(error(make + "(K\x01NN}tR.").find("has a malformed tensor") != std::string::npos);
+  CHECK(error(make + "(" + make + "N" + tensor + "}tR.").find("has a malformed tensor") != std::string::npos);
+  CHECK(error(make + "(cos\nsystem\nN)}tR.").find("needs Python's 'os.system'") != std::string::npos);
+}
+
 TEST_CASE("code and damage are refused") {
   using namespace std::string_literals;  // opcodes contain null characters
   CHECK(error("cos\nsystem\n(X\x02\x00\x00\x00lstR."s).find("needs Python's 'os.system'") != std::string::npos);

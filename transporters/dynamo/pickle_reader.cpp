@@ -61,6 +61,8 @@ std::optional<ScalarType> torch_dtype(const std::string& name) {
   return found == table.end() ? std::nullopt : std::optional(found->second);
 }
 
+constexpr const char* kRebuildFromType = "torch._tensor._rebuild_from_type_v2";
+
 // The opcodes of pickle's protocols 2 to 5 that data without code needs (Lib/pickletools.py describes them).
 class Unpickler {
  public:
@@ -348,9 +350,16 @@ class Unpickler {
     const std::string name = function->module + "." + function->name;
     if (name == "torch._utils._rebuild_tensor_v2") return rebuild_tensor(*arguments, 0);
     if (name == "torch._utils._rebuild_tensor_v3") return rebuild_tensor(*arguments, 6);
-    if ((name == "torch._utils._rebuild_parameter" || name == "torch._tensor._rebuild_from_type_v2") &&
-        !arguments->empty() && arguments->front().get_if<TensorData>() != nullptr)
+    if (name == "torch._utils._rebuild_parameter" && !arguments->empty() &&
+        arguments->front().get_if<TensorData>() != nullptr)
       return arguments->front();
+    // A tensor with attributes (torch.export marks dynamic inputs so): the function that makes it, its type, its
+    // arguments, the attributes.
+    if (name == kRebuildFromType && arguments->size() == 4) {
+      const auto* inner = arguments->front().get_if<PickleGlobal>();
+      if (inner == nullptr || inner->module + "." + inner->name == kRebuildFromType) fail("has a malformed tensor");
+      return call(arguments->front(), (*arguments)[2], false);
+    }
     if (name == "collections.OrderedDict" && arguments->empty()) return {std::make_shared<PickleDict>()};
     if (name == "torch.Size" && arguments->size() == 1) return arguments->front();
     // The attributes of other objects come with BUILD; arguments of their constructors are not kept.
