@@ -87,6 +87,21 @@ TEST_CASE("values written and read") {
   CHECK(*object->state->items("state")[0].second.get_if<int64_t>() == 7);
 }
 
+TEST_CASE("containers nest only so deep") {
+  const std::string message = "nests containers deeper than 200 levels";
+  constexpr size_t kDeep = 1000000;
+  CHECK(error("N" + std::string(100, '\x85') + ".") == "");
+  CHECK(error("N" + std::string(kDeep, '\x85') + ".").find(message) != std::string::npos);
+  CHECK(error(std::string(kDeep, ']') + std::string(kDeep - 1, 'a') + ".").find(message) != std::string::npos);
+  CHECK(error("N" + std::string(kDeep, '\x85')).find("ends too early") != std::string::npos);
+  CHECK(error("]q\x01h\x01"
+              "a.")
+            .find(message) != std::string::npos);  // holds itself
+  std::string twice = "]";                         // shared 2^60 times over, which takes no longer to look at
+  for (int i = 0; i < 60; ++i) twice += "q\x01h\x01\x86";
+  CHECK(error(twice + ".") == "");
+}
+
 TEST_CASE("a tensor with attributes is the tensor") {
   using namespace std::string_literals;  // opcodes contain null characters
   const std::string tensor =
