@@ -266,6 +266,10 @@ class GraphReader {
     if (computes_size(target)) return check_size_node(node);
     if (!target.starts_with("torch.ops.")) json_fail(node, "'" + target + "' is not supported");
     if (target == "torch.ops.higher_order.wrap_with_set_grad_enabled") return inline_graph(node);
+    if (target == "torch.ops.higher_order.wrap_with_autocast")
+      json_fail(node,
+                "a region under torch.autocast is not supported; call run_decompositions() on the program before "
+                "saving it, which makes the casts explicit");
     if (target.starts_with("torch.ops.higher_order."))
       json_fail(node, "the higher-order op '" + target.substr(23) +
                           "' is not supported; export the model without control flow, under torch.no_grad()");
@@ -391,6 +395,10 @@ class GraphReader {
       } else if (tag == "as_sym_int" || tag == "as_sym_float" || tag == "as_sym_bool") {
         const auto [how, name] = tagged(argument);
         if (how != "as_name") json_fail(argument, "a computed number without a name");
+        // Symbols stand for integers.
+        if (tag == "as_sym_float" && number(argument).type() == Type::Integer)
+          json_fail(output, "a floating-point number that is read from a tensor ('" + string(name) +
+                                "') is not supported; keep it a tensor: leave out item() or float()");
         names.push_back(&name);
         types.emplace_back(NumberType{number(argument)});
       } else {

@@ -1,11 +1,13 @@
 #include "transporters/dynamo/pickle_reader.h"
 
+#include <algorithm>
 #include <bit>
 #include <cstdint>
 #include <cstring>
 #include <limits>
 #include <map>
 #include <new>
+#include <unordered_map>
 
 #include "transporters/dynamo/zip_reader.h"
 #include "transporters/error.h"
@@ -61,12 +63,35 @@ std::optional<ScalarType> torch_dtype(const std::string& name) {
   return found == table.end() ? std::nullopt : std::optional(found->second);
 }
 
+// Deeper containers come from damaged files.
+constexpr int kMaxDepth = 200;
+constexpr const char* kRebuildFromType = "torch._tensor._rebuild_from_type_v2";
+
 // The opcodes of pickle's protocols 2 to 5 that data without code needs (Lib/pickletools.py describes them).
 class Unpickler {
  public:
   Unpickler(const ZipReader& zip, std::string_view code) : zip_(zip), code_(code) {}
+  Unpickler(const Unpickler&) = delete;
+  Unpickler& operator=(const Unpickler&) = delete;
+  // What was not given out goes container by container: nested ones would free each other in a recursion without bound.
+  ~Unpickler() {
+    if (finished_) return;
+    for (const PickleValue& container : containers_) {
+      if (const auto* list = container.get_if<std::shared_ptr<PickleList>>()) (*list)->clear();
+      if (const auto* dict = container.get_if<std::shared_ptr<PickleDict>>()) (*dict)->clear();
+      if (const auto* object = container.get_if<std::shared_ptr<PickleObject>>()) (*object)->state.reset();
+    }
+  }
 
   PickleValue run() {
+    PickleValue value = execute();
+    height(value, 0);
+    finished_ = true;
+    return value;
+  }
+
+ private:
+  PickleValue execute() {
     while (true) {
       const char opcode = take(1)[0];
       switch (opcode) {
@@ -115,10 +140,10 @@ class Unpickler {
           push(tuple({}));
           break;
         case ']':
-          push({std::make_shared<PickleList>()});
+          push(container(std::make_shared<PickleList>()));
           break;
         case '}':
-          push({std::make_shared<PickleDict>()});
+          push(container(std::make_shared<PickleDict>()));
           break;
         case '(':
           marks_.push_back(stack_.size());
@@ -196,7 +221,6 @@ class Unpickler {
     }
   }
 
- private:
   [[noreturn]] void fail(const std::string& message) const { zip_.fail("data.pkl " + message); }
 
   std::string_view take(uint64_t size) {
@@ -264,7 +288,42 @@ class Unpickler {
     return values;
   }
 
-  static PickleValue tuple(PickleList values) { return {std::make_shared<PickleList>(std::move(values)), true}; }
+  template <typename T>
+  PickleValue container(std::shared_ptr<T> shared) {
+    containers_.push_back({std::move(shared)});
+    return containers_.back();
+  }
+
+  PickleValue tuple(PickleList values) {
+    PickleValue value = container(std::make_shared<PickleList>(std::move(values)));
+    value.is_tuple = true;
+    return value;
+  }
+
+  // How deep containers nest below `value`, which itself is at `depth`; fails for those too deep or without end.
+  int height(const PickleValue& value, int depth) {
+    const PickleList* list = value.list();
+    const PickleDict* dict = value.dict();
+    const PickleObject* object = value.object();
+    const void* address = list != nullptr ? list : dict != nullptr ? static_cast<const void*>(dict) : object;
+    if (address == nullptr) return 0;
+    const auto known = heights_.find(address);
+    int result = known == heights_.end() ? 0 : known->second;
+    if (depth + result > kMaxDepth) fail("nests containers deeper than " + std::to_string(kMaxDepth) + " levels");
+    if (known != heights_.end()) return result;
+    const auto look = [&](const PickleValue& inner) { result = std::max(result, 1 + height(inner, depth + 1)); };
+    if (list != nullptr)
+      for (const PickleValue& element : *list) look(element);
+    if (dict != nullptr) {
+      for (const auto& [key, element] : *dict) {
+        look(key);
+        look(element);
+      }
+    }
+    if (object != nullptr && object->state != nullptr) look(*object->state);
+    heights_[address] = result;
+    return result;
+  }
 
   const PickleValue& remembered(uint64_t key) {
     const auto found = memo_.find(key);
@@ -341,21 +400,28 @@ class Unpickler {
     return {data};
   }
 
-  PickleValue call(const PickleValue& callable, const PickleValue& packed, bool make_object) const {
+  PickleValue call(const PickleValue& callable, const PickleValue& packed, bool make_object) {
     const auto* function = callable.get_if<PickleGlobal>();
     const PickleList* arguments = packed.list();
     if (function == nullptr || arguments == nullptr) fail("calls what is no function");
     const std::string name = function->module + "." + function->name;
     if (name == "torch._utils._rebuild_tensor_v2") return rebuild_tensor(*arguments, 0);
     if (name == "torch._utils._rebuild_tensor_v3") return rebuild_tensor(*arguments, 6);
-    if ((name == "torch._utils._rebuild_parameter" || name == "torch._tensor._rebuild_from_type_v2") &&
-        !arguments->empty() && arguments->front().get_if<TensorData>() != nullptr)
+    if (name == "torch._utils._rebuild_parameter" && !arguments->empty() &&
+        arguments->front().get_if<TensorData>() != nullptr)
       return arguments->front();
-    if (name == "collections.OrderedDict" && arguments->empty()) return {std::make_shared<PickleDict>()};
+    // A tensor with attributes (torch.export marks dynamic inputs so): the function that makes it, its type, its
+    // arguments, the attributes.
+    if (name == kRebuildFromType && arguments->size() == 4) {
+      const auto* inner = arguments->front().get_if<PickleGlobal>();
+      if (inner == nullptr || inner->module + "." + inner->name == kRebuildFromType) fail("has a malformed tensor");
+      return call(arguments->front(), (*arguments)[2], false);
+    }
+    if (name == "collections.OrderedDict" && arguments->empty()) return container(std::make_shared<PickleDict>());
     if (name == "torch.Size" && arguments->size() == 1) return arguments->front();
     // The attributes of other objects come with BUILD; arguments of their constructors are not kept.
     if (make_object || name == "copyreg._reconstructor" || name == "torch.device")
-      return {std::make_shared<PickleObject>(PickleObject{*function, nullptr})};
+      return container(std::make_shared<PickleObject>(PickleObject{*function, nullptr}));
     fail("needs Python's '" + name + "'");
   }
 
@@ -372,6 +438,9 @@ class Unpickler {
   std::vector<PickleValue> stack_;
   std::vector<size_t> marks_;
   std::map<uint64_t, PickleValue> memo_;
+  std::vector<PickleValue> containers_;
+  std::unordered_map<const void*, int> heights_;
+  bool finished_ = false;
 };
 
 }  // namespace
