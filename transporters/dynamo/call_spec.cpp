@@ -148,6 +148,18 @@ std::vector<KeyPath> key_paths(const TreeSpec& spec, const std::vector<std::stri
   return paths;
 }
 
+std::vector<std::string> leaf_paths(const TreeSpec& spec, const std::vector<std::string>& argument_names) {
+  std::vector<std::string> paths;
+  size_t argument = 0;
+  for (const TreeSpec& group : spec.children) {
+    for (const TreeSpec& child : group.children) {
+      const std::string& name = argument_names.at(argument++);
+      for (const std::string& path : child.leaf_paths()) paths.push_back(path.empty() ? name : name + "." + path);
+    }
+  }
+  return paths;
+}
+
 std::vector<std::string> guard_code(const Program& program, const TreeSpec& spec) {
   const auto keys = key_paths(spec, argument_names(program, spec));
   const auto inputs = user_inputs(program);

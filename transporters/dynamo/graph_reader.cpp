@@ -124,7 +124,7 @@ class GraphReader {
     input_paths_ = extra_.inputs;
     const auto names = all_argument_names();
     guard_paths_ = key_paths(program_.in_spec, names);
-    if (input_paths_.size() != guard_paths_.size()) input_paths_ = derive_input_paths(program_.in_spec, names);
+    if (input_paths_.size() != guard_paths_.size()) input_paths_ = leaf_paths(program_.in_spec, names);
     output_paths_ = program_.out_spec.leaf_paths();
     // Results that the caller gets without names.
     const std::string& type = program_.out_spec.type;
@@ -142,18 +142,6 @@ class GraphReader {
       names.push_back(i < argument_names_.size() ? argument_names_[i] : "arg_" + std::to_string(i));
     for (std::string& name : keywords.leaf_paths()) names.push_back(std::move(name));
     return names;
-  }
-
-  static std::vector<std::string> derive_input_paths(const TreeSpec& spec, const std::vector<std::string>& names) {
-    std::vector<std::string> paths;
-    size_t argument = 0;
-    for (const TreeSpec& group : spec.children) {
-      for (const TreeSpec& child : group.children) {
-        const std::string& name = names.at(argument++);
-        for (const std::string& path : child.leaf_paths()) paths.push_back(path.empty() ? name : name + "." + path);
-      }
-    }
-    return paths;
   }
 
   Argument constant(const ConstJson& json) {
