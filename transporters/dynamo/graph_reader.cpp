@@ -547,13 +547,20 @@ class GraphReader {
     }
   }
 
+  // Arguments of `*inputs` are called inputs_0, inputs_1, ...; torch's guards say inputs[0], inputs[1], ...
+  static bool is_guard_path(const std::vector<std::string>& steps, const std::vector<std::string>& path) {
+    if (steps == path) return true;
+    return steps.size() + 1 == path.size() && !steps.empty() && steps[0] == path[0] + "_" + path[1] &&
+           std::equal(steps.begin() + 1, steps.end(), path.begin() + 2);
+  }
+
   Expr input_size(const ConstJson& guard, const std::vector<std::string>& path, int dim) {
     // The tracer's own name for the inputs by position.
     const bool by_position = path.size() == 2 && path[0] == "flat_args";
     for (size_t i = 0, user = 0; i < program_.inputs.size(); ++i) {
       const InputSpec& input = program_.inputs[i];
       if (input.kind != InputKind::UserInput) continue;
-      const bool found = by_position ? std::to_string(user) == path[1] : guard_paths_.at(user).steps == path;
+      const bool found = by_position ? std::to_string(user) == path[1] : is_guard_path(guard_paths_.at(user).steps, path);
       ++user;
       if (!found) continue;
       if (input.value == nullptr) {
