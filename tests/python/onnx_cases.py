@@ -394,7 +394,7 @@ case("nonzero", lambda x: (x.nonzero(), torch.argwhere(x > 1)), lambda b: (ints(
 case("where_indices", lambda x: torch.where(x > 0), lambda b: (f(b, 4),))
 case("topk", lambda x: (*x.topk(2), *x.topk(1, dim=0, largest=False)), lambda b: (f(b, 5),))
 case("sort", lambda x: (*x.sort(), *x.sort(0, descending=True), x.argsort(1), x.msort()), lambda b: (f(b, 5),))
-case("sort_stable", lambda x: (*x.sort(1, stable=True), *x.sort(1, stable=True, descending=True)), lambda b: (ints(b, 9, low=0, high=3),))
+case("sort_stable", lambda x: (*x.sort(dim=1, stable=True), *x.sort(dim=1, stable=True, descending=True)), lambda b: (ints(b, 9, low=0, high=3),))
 case("kthvalue_median", lambda x: (*x.kthvalue(2), *x.median(1), x.median(), *x.kthvalue(1, 0, keepdim=True)), lambda b: (f(b, 6),))
 case("bucketize", lambda x, y: (torch.bucketize(x, y), torch.bucketize(x, y, right=True, out_int32=True)), lambda b: (ints(b, 4), torch.tensor([-4, 0, 0, 3])))
 case("searchsorted", lambda s, x: (torch.searchsorted(s, x), torch.searchsorted(s, x, side="right"), torch.searchsorted(s[0], x)), lambda b: (f(b, 6).sort().values, f(b, 3)))

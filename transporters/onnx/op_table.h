@@ -41,6 +41,7 @@ std::span<const OpRow> softmax_ops();
 std::span<const OpRow> sort_ops();
 std::span<const OpRow> triangular_ops();
 std::span<const OpRow> unary_ops();
+std::span<const OpRow> unfold_ops();
 std::span<const OpRow> view_ops();
 
 // An ONNX op name as a template argument.

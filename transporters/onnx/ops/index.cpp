@@ -27,7 +27,7 @@ std::vector<DimIndex> read_indices(Lowering& l, const AtenNode& n) {
     }
     Value* coordinates = l.emit("NonZero", {value});
     // The number of true elements has no name here; any one that is not 1 keeps broadcasting right.
-    const std::vector<Expr> count = {Expr::symbol("count of " + held->name())};
+    const std::vector<Expr> count = {Expr::symbol("count_of_" + held->name())};
     for (int64_t i = 0; i < rank(held); ++i) {
       indices.push_back({dim++, l.emit("Gather", {coordinates, l.integer(i)}), count});
     }

@@ -26,7 +26,11 @@ Value* resize(Lowering& l, const AtenNode& n, const Method& method) {
   }
   attributes.push_back({"coordinate_transformation_mode", transform});
   if (method.mode == "cubic") attributes.push_back({"cubic_coeff_a", method.antialias ? -0.5f : -0.75f});
-  if (method.antialias) attributes.push_back({"antialias", int64_t{1}});
+  if (method.antialias) {
+    // Weights outside the image are left out and the rest scaled up, as torch does.
+    attributes.push_back({"antialias", int64_t{1}});
+    attributes.push_back({"exclude_outside", int64_t{1}});
+  }
 
   // Factors: a list (scale_factors), or one argument for each dimension (scales_h, scales_w; scales in 1-D).
   std::vector<double> scales;
