@@ -5,6 +5,7 @@
 #include "transporters/export/atomic_file.h"
 #include "transporters/graph/tensor_torch.h"
 #include "transporters/onnx/ir_fixes.h"
+#include "transporters/onnx/node_names.h"
 #include "transporters/onnx/reader.h"
 #include "transporters/onnx/writer.h"
 #include "transporters/runners/onnxruntime.h"
@@ -22,17 +23,6 @@ std::string stem(const std::string& name) {
   const bool is_numbered = end != std::string::npos && end + 1 < name.size() && name[end] == '_' && end > 0;
   return is_numbered ? name.substr(0, end) : name;
 }
-
-// Nodes are named "<module path>/<value>".
-std::string module_of(const onnx::Node& node) {
-  const std::string output = node.output()->name();
-  if (node.name == output) return "";
-  if (node.name.ends_with("/" + output)) return node.name.substr(0, node.name.size() - output.size() - 1);
-  const size_t slash = node.name.find('/');
-  return slash == std::string::npos ? "" : node.name.substr(0, slash);
-}
-
-std::string op_of(const onnx::Node& node) { return node.domain.empty() ? node.op : node.domain + "." + node.op; }
 
 // A model's outputs have the names of the program's outputs, which differ from those of its values.
 std::string output_target(const std::string& name) { return name.starts_with("output.") ? name.substr(7) : name; }
@@ -78,7 +68,7 @@ class ComparedOnnx : public ComparedArtefact {
         if (!is_output && value->name().find('/') != std::string::npos) continue;
         own.push_back(value);
         const std::string name = is_output ? output_target(value->name()) : value->name();
-        aligned.push_back({module_of(*node), is_output ? "output " + name : stem(name), name});
+        aligned.push_back({onnx::module_path(*node), is_output ? "output " + name : stem(name), name});
       }
     }
     const auto others = telling_values(reference);
@@ -87,7 +77,7 @@ class ComparedOnnx : public ComparedArtefact {
     value_count_ = own.size();
     for (const auto& [first, second] : alignment.pairs) {
       const onnx::Node& node = *own[first]->producer();
-      values_.push_back({own[first]->name(), op_of(node), aligned[first].module, others[second]});
+      values_.push_back({own[first]->name(), onnx::full_op(node), aligned[first].module, others[second]});
     }
     for (const auto& value : graph.initializers()) weights_[value->name()] = &*value->initializer;
   }
