@@ -31,6 +31,7 @@ struct VerifyArguments {
   std::string path;
   std::string reference;
   std::string component;
+  std::string attention = "sdpa";
   std::string onnxruntime;
   std::optional<double> tolerance;
   bool bisect = false;
@@ -44,6 +45,7 @@ std::shared_ptr<PreTrainedModel> load_reference(const VerifyArguments& arguments
                                                 const ManifestEntry& component, const Artifact& artifact) {
   LoadOptions options;
   options.dtype = dtype_from_name(component.metadata.export_dtype);
+  options.attention = arguments.attention;
   const std::string& architecture = component.metadata.architecture;
   if (!arguments.reference.empty()) return load_model(arguments.reference, options, architecture);
   const auto weights = artifact.weights();
@@ -339,6 +341,8 @@ void add_verify(CLI::App& app, Command& chosen) {
   command->add_option("--reference", arguments->reference,
                       "Checkpoint folder of the eager model; a .pt2 export can be compared with its own weights");
   command->add_option("--component", arguments->component, "Which graph, when the export has several");
+  command->add_option("--attention", arguments->attention, "sdpa or eager: attention of the eager model")
+      ->capture_default_str();
   command->add_option("--tolerance", arguments->tolerance, "Largest difference, as a part of the largest value");
   command->add_option("--onnxruntime", arguments->onnxruntime, "The ONNX Runtime library (libonnxruntime.so)");
   command->add_flag("--bisect", arguments->bisect,

@@ -51,7 +51,8 @@ struct DivergenceOptions {
   std::string onnxruntime;  // OnnxRuntimeOptions::library
 };
 
-// The program that an export of this model with this config would write. `inputs` are the samples that are traced.
+// The program that an export of this model with this config would write, with its values by the same names, in a form
+// that the interpreter runs. `inputs` are the samples that are traced.
 Program reference_program(const std::shared_ptr<PreTrainedModel>& model, const ModelInputs& inputs,
                           const ExportConfig& config);
 

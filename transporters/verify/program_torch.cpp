@@ -3,6 +3,7 @@
 
 #include "transporters/export/exporters.h"
 #include "transporters/graph/tensor_torch.h"
+#include "transporters/passes/rewrite.h"
 #include "transporters/verify/comparison.h"
 
 namespace transporters {
@@ -80,6 +81,16 @@ class ComparedProgram : public ComparedArtefact {
   std::unordered_map<const Value*, size_t> places_;
 };
 
+// ONNX has no strides, so programs for it drop the copies that made a view possible.
+void run_without_strides(Program& program) {
+  for (auto it = program.graph->begin(); it != program.graph->end();) {
+    Node& node = *it;
+    ++it;
+    if (node.is("aten::view") || node.is("aten::_unsafe_view"))
+      replace_node(program, &node, "aten::reshape", {{"self", node.tensor("self")}, {"shape", node.get("size")}});
+  }
+}
+
 }  // namespace
 
 DivergenceReport find_divergence(const Program& artefact, const Program& reference, const NamedTensors& inputs,
@@ -92,9 +103,12 @@ Program reference_program(const std::shared_ptr<PreTrainedModel>& model, const M
                           const ExportConfig& config) {
   const Registry& registry = Registry::global();
   const ExportTarget target = detail::model_target(model, inputs);
-  if (const auto* onnx = std::get_if<OnnxConfig>(&config))
-    return prepare_onnx(trace_program(target, onnx->dynamo(), OnnxExporter::backends(), registry, nullptr), *onnx,
-                        registry);
+  if (const auto* onnx = std::get_if<OnnxConfig>(&config)) {
+    Program program = trace_program(target, onnx->dynamo(), OnnxExporter::backends(), registry, nullptr);
+    program = prepare_onnx(std::move(program), *onnx, registry);
+    run_without_strides(program);
+    return program;
+  }
   const auto& dynamo = std::get<DynamoConfig>(config);
   Program program = trace_program(target, dynamo, DynamoExporter::backends(), registry, nullptr);
   return lower_dynamo(std::move(program), dynamo, registry).program;
