@@ -14,6 +14,10 @@ struct AlignedValue {
   std::string module;  // dotted path of the module that makes it
   std::string kind;    // equal for values that may be the same: the op, or what the name says of it
   std::string name;
+
+  // An output of the graph, by the name it has for callers: whatever makes it, it should be the same.
+  static AlignedValue output(const std::string& target) { return {"", "output " + target, target}; }
+  bool is_output() const { return kind.starts_with("output "); }
 };
 
 struct Alignment {

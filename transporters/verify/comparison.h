@@ -5,6 +5,7 @@
 #include <ATen/core/ivalue.h>
 
 #include <functional>
+#include <unordered_map>
 
 #include "transporters/verify/align.h"
 #include "transporters/verify/divergence.h"
@@ -49,6 +50,9 @@ DivergenceReport compare(ComparedArtefact& artefact, const Program& reference, c
 
 // The values of a program that say something: what is read later, except for memory that is not written yet.
 std::vector<const Value*> telling_values(const Program& program);
+
+// The targets of user outputs, mutated buffers and inputs, by the value that they take.
+std::unordered_map<const Value*, std::string> output_targets(const Program& program);
 
 // Runs a program from its initial state and shows each value that is a tensor or a number. Inputs are not written to.
 void run_program(const Program& program, const NamedTensors& inputs,

@@ -154,6 +154,13 @@ std::vector<const Value*> telling_values(const Program& program) {
   return values;
 }
 
+std::unordered_map<const Value*, std::string> output_targets(const Program& program) {
+  std::unordered_map<const Value*, std::string> targets;
+  for (const auto& output : program.outputs)
+    if (output.value) targets.emplace(output.value, output.target);
+  return targets;
+}
+
 void run_program(const Program& program, const NamedTensors& inputs,
                  const std::function<void(const Value* value, const at::Tensor& tensor)>& found) {
   std::vector<const Node*> nodes;

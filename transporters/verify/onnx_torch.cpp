@@ -28,17 +28,14 @@ std::string stem(const std::string& name) {
 std::string output_target(const std::string& name) { return name.starts_with("output.") ? name.substr(7) : name; }
 
 std::vector<AlignedValue> aligned_values(const Program& program, const std::vector<const Value*>& values) {
-  std::unordered_map<const Value*, std::string> targets;
-  for (const auto& output : program.outputs)
-    if (output.value) targets.emplace(output.value, output.target);
+  const auto targets = output_targets(program);
   std::vector<AlignedValue> aligned;
   for (const Value* value : values) {
     const auto target = targets.find(value);
-    const std::string& module = value->producer()->module_path;
     if (target == targets.end())
-      aligned.push_back({module, stem(value->name()), value->name()});
+      aligned.push_back({value->producer()->module_path, stem(value->name()), value->name()});
     else
-      aligned.push_back({module, "output " + target->second, target->second});
+      aligned.push_back(AlignedValue::output(target->second));
   }
   return aligned;
 }
@@ -67,8 +64,10 @@ class ComparedOnnx : public ComparedArtefact {
         const bool is_output = graph.is_output(value);
         if (!is_output && value->name().find('/') != std::string::npos) continue;
         own.push_back(value);
-        const std::string name = is_output ? output_target(value->name()) : value->name();
-        aligned.push_back({onnx::module_path(*node), is_output ? "output " + name : stem(name), name});
+        if (is_output)
+          aligned.push_back(AlignedValue::output(output_target(value->name())));
+        else
+          aligned.push_back({onnx::module_path(*node), stem(value->name()), value->name()});
       }
     }
     const auto others = telling_values(reference);
@@ -77,7 +76,7 @@ class ComparedOnnx : public ComparedArtefact {
     value_count_ = own.size();
     for (const auto& [first, second] : alignment.pairs) {
       const onnx::Node& node = *own[first]->producer();
-      values_.push_back({own[first]->name(), onnx::full_op(node), aligned[first].module, others[second]});
+      values_.push_back({own[first]->name(), onnx::full_op(node), onnx::module_path(node), others[second]});
     }
     for (const auto& value : graph.initializers()) weights_[value->name()] = &*value->initializer;
   }

@@ -9,11 +9,15 @@
 namespace transporters {
 namespace {
 
-std::vector<AlignedValue> aligned_values(const std::vector<const Value*>& values) {
+std::vector<AlignedValue> aligned_values(const Program& program, const std::vector<const Value*>& values) {
+  const auto targets = output_targets(program);
   std::vector<AlignedValue> aligned;
   for (const Value* value : values) {
     const Node& node = *value->producer();
-    aligned.push_back({node.module_path, node.op() + " " + std::to_string(value->index()), value->name()});
+    if (const auto target = targets.find(value); target != targets.end())
+      aligned.push_back(AlignedValue::output(target->second));
+    else
+      aligned.push_back({node.module_path, node.op() + " " + std::to_string(value->index()), value->name()});
   }
   return aligned;
 }
@@ -51,12 +55,14 @@ class ComparedProgram : public ComparedArtefact {
  public:
   ComparedProgram(const Program& program, const Program& reference) : program_(program) {
     const auto own = telling_values(program), others = telling_values(reference);
-    const Alignment alignment = align(aligned_values(own), aligned_values(others));
+    const auto aligned = aligned_values(program, own);
+    const Alignment alignment = align(aligned, aligned_values(reference, others));
     by_name_ = alignment.by_name;
     value_count_ = own.size();
     Counterparts counterparts(program, reference);
     for (const auto& [first, second] : alignment.pairs) {
-      if (!by_name_ && !counterparts.reads_the_same(own[first], others[second])) continue;
+      const bool is_guess = !by_name_ && !aligned[first].is_output();
+      if (is_guess && !counterparts.reads_the_same(own[first], others[second])) continue;
       counterparts.add(own[first], others[second]);
       places_[own[first]] = values_.size();
       const Node& node = *own[first]->producer();
