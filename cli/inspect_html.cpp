@@ -62,7 +62,10 @@ size_t sequence_length(const std::string& text, size_t i) {
   const auto byte = [&](size_t at) { return at < text.size() ? static_cast<unsigned char>(text[at]) : 0; };
   const unsigned lead = byte(i);
   if (lead < 0x80) return 1;
-  const size_t length = lead >= 0xf0 && lead < 0xf5 ? 4 : lead >= 0xe0 && lead < 0xf0 ? 3 : lead >= 0xc2 && lead < 0xe0 ? 2 : 0;
+  const size_t length = lead >= 0xf0 && lead < 0xf5   ? 4
+                        : lead >= 0xe0 && lead < 0xf0 ? 3
+                        : lead >= 0xc2 && lead < 0xe0 ? 2
+                                                      : 0;
   for (size_t k = 1; k < length; ++k)
     if ((byte(i + k) & 0xc0) != 0x80) return 0;
   const unsigned second = byte(i + 1);
@@ -244,7 +247,8 @@ std::string weights_section(const InspectedFile& file, const UniqueWeights& uniq
   if (!file.report.contains("weights")) return "";
   const Json& weights = file.report["weights"];
   const auto bytes = weights.value("bytes", uint64_t{0});
-  std::string html = "<h3>Weights</h3>\n<p>" + count_text(unique.weights.size()) + " tensors, " + bytes_text(bytes) + "</p>\n";
+  std::string html =
+      "<h3>Weights</h3>\n<p>" + count_text(unique.weights.size()) + " tensors, " + bytes_text(bytes) + "</p>\n";
   html += table("Bytes by type", weights["by_dtype"], "bytes");
   html += table("Bytes by module, layers together", weights["by_module"], "bytes");
   if (!unique.tied.empty()) {
@@ -292,12 +296,23 @@ std::string html_text(const std::string& text) {
       continue;
     }
     switch (text[i]) {
-      case '&': html += "&amp;"; break;
-      case '<': html += "&lt;"; break;
-      case '>': html += "&gt;"; break;
-      case '"': html += "&quot;"; break;
-      case '\'': html += "&#39;"; break;
-      default: html.append(text, i, length);
+      case '&':
+        html += "&amp;";
+        break;
+      case '<':
+        html += "&lt;";
+        break;
+      case '>':
+        html += "&gt;";
+        break;
+      case '"':
+        html += "&quot;";
+        break;
+      case '\'':
+        html += "&#39;";
+        break;
+      default:
+        html.append(text, i, length);
     }
     i += length;
   }

@@ -153,12 +153,14 @@ Json differences_json(const std::vector<NamedDifference>& differences) {
 
 Json bisection_json(const Bisection& bisection) {
   const DivergenceReport& report = bisection.report;
-  Json json{{"batch", bisection.batch}, {"length", bisection.length}, {"values", report.values},
-            {"compared", report.compared}, {"first", nullptr}};
+  Json json{{"batch", bisection.batch},
+            {"length", bisection.length},
+            {"values", report.values},
+            {"compared", report.compared},
+            {"first", nullptr}};
   if (const auto& first = report.first) {
-    json["first"] = {{"value", first->value},   {"op", first->op},
-                     {"aten_op", first->reference_op}, {"module", first->module},
-                     {"sizes", first->sizes},   {"expected_sizes", first->reference_sizes}};
+    json["first"] = {{"value", first->value},   {"op", first->op},       {"aten_op", first->reference_op},
+                     {"module", first->module}, {"sizes", first->sizes}, {"expected_sizes", first->reference_sizes}};
     json["first"].update(difference_json(first->difference));
     json["first"]["inputs"] = differences_json(first->inputs);
   }
@@ -243,8 +245,7 @@ std::optional<std::pair<int64_t, int64_t>> traced_sizes(const ManifestEntry& com
 // does not know, every axis is dynamic.
 ExportConfig export_config(const Export& exported, const ManifestEntry& component) {
   try {
-    if (!component.metadata.export_config.empty())
-      return AutoExportConfig::from_json(component.metadata.export_config);
+    if (!component.metadata.export_config.empty()) return AutoExportConfig::from_json(component.metadata.export_config);
   } catch (const Error&) {
   }
   if (exported.format == ExportFormat::Onnx) return OnnxConfig{.dynamic = true};
@@ -345,8 +346,7 @@ void add_verify(CLI::App& app, Command& chosen) {
       ->capture_default_str();
   command->add_option("--tolerance", arguments->tolerance, "Largest difference, as a part of the largest value");
   command->add_option("--onnxruntime", arguments->onnxruntime, "The ONNX Runtime library (libonnxruntime.so)");
-  command->add_flag("--bisect", arguments->bisect,
-                    "Compare node by node even when the outputs are equal");
+  command->add_flag("--bisect", arguments->bisect, "Compare node by node even when the outputs are equal");
   command->add_flag("--json", arguments->json, "Print the result as JSON");
   command->callback([&chosen, arguments] { chosen = [arguments] { return run_verify(*arguments); }; });
 }

@@ -23,7 +23,8 @@ input %x: f32[batch, 4] = user "x"
 %linear: f32[batch, 4] = aten::linear(input=%x, weight=%w0)  @ layers.0
 %relu: f32[batch, 4] = aten::relu(self=%linear)  @ layers.0
 %linear_1: f32[batch, 4] = aten::linear(input=%relu, weight=%w1)  @ layers.1
-%act: f32[batch, 4] = )" + second_activation + R"((self=%linear_1)  @ layers.1
+%act: f32[batch, 4] = )" + second_activation +
+                                  R"((self=%linear_1)  @ layers.1
 output %act = user "y"
 )");
   at::manual_seed(1);

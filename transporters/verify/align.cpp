@@ -43,9 +43,8 @@ class ModuleAlignment {
     std::vector<uint32_t> lengths((a.size() + 1) * width, 0);
     for (size_t i = a.size(); i-- > 0;)
       for (size_t j = b.size(); j-- > 0;)
-        lengths[i * width + j] = same(a[i], b[j])
-                                     ? lengths[(i + 1) * width + j + 1] + 1
-                                     : std::max(lengths[(i + 1) * width + j], lengths[i * width + j + 1]);
+        lengths[i * width + j] = same(a[i], b[j]) ? lengths[(i + 1) * width + j + 1] + 1
+                                                  : std::max(lengths[(i + 1) * width + j], lengths[i * width + j + 1]);
     for (size_t i = 0, j = 0; i < a.size() && j < b.size();) {
       if (same(a[i], b[j]))
         pairs_.emplace_back(a[i++], b[j++]);
@@ -72,7 +71,8 @@ std::map<std::string, Places> by_module(std::span<const AlignedValue> values) {
 Alignment align(std::span<const AlignedValue> first, std::span<const AlignedValue> second) {
   Alignment alignment;
   std::map<std::tuple<std::string, std::string, std::string>, size_t> known;
-  for (size_t i = 0; i < second.size(); ++i) known.emplace(std::tuple(second[i].module, second[i].kind, second[i].name), i);
+  for (size_t i = 0; i < second.size(); ++i)
+    known.emplace(std::tuple(second[i].module, second[i].kind, second[i].name), i);
   for (size_t i = 0; i < first.size(); ++i) {
     const auto namesake = known.find(std::tuple(first[i].module, first[i].kind, first[i].name));
     if (namesake != known.end()) alignment.pairs.emplace_back(i, namesake->second);

@@ -1,5 +1,3 @@
-#include "transporters/verify/comparison.h"
-
 #include <ATen/ATen.h>
 
 #include <unordered_map>
@@ -7,6 +5,7 @@
 
 #include "transporters/graph/tensor_torch.h"
 #include "transporters/runners/interpreter.h"
+#include "transporters/verify/comparison.h"
 
 namespace transporters {
 namespace {
@@ -93,9 +92,9 @@ class Comparison {
 
   Divergence describe(const ComparedValue& value, const Measured& measured) const {
     const Node& node = *value.reference->producer();
-    Divergence divergence{value.name,     value.op,
-                          node.op(),      node.module_path.empty() ? value.module : node.module_path,
-                          measured.sizes, measured.reference_sizes,
+    Divergence divergence{value.name,          value.op,
+                          node.op(),           node.module_path.empty() ? value.module : node.module_path,
+                          measured.sizes,      measured.reference_sizes,
                           measured.difference, {}};
     std::unordered_set<const Value*> seen;
     node.for_each_input([&](const Value* input) {

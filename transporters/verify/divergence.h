@@ -58,10 +58,12 @@ Program reference_program(const std::shared_ptr<PreTrainedModel>& model, const M
 
 // `inputs` are those of both graphs, by name. Throws Error when one of the graphs fails.
 DivergenceReport find_divergence(const Program& artefact, const Program& reference,
-                                 const std::map<std::string, at::Tensor>& inputs, const DivergenceOptions& options = {});
+                                 const std::map<std::string, at::Tensor>& inputs,
+                                 const DivergenceOptions& options = {});
 // An ONNX model, run by ONNX Runtime as it stands in the file: copies of it, cut after a value and with values as
 // outputs, are written to a temporary folder.
 DivergenceReport find_divergence(const std::filesystem::path& onnx_file, const Program& reference,
-                                 const std::map<std::string, at::Tensor>& inputs, const DivergenceOptions& options = {});
+                                 const std::map<std::string, at::Tensor>& inputs,
+                                 const DivergenceOptions& options = {});
 
 }  // namespace transporters

@@ -35,7 +35,8 @@ class Counterparts {
     const auto inputs = inputs_of(value), expected = inputs_of(reference);
     if (inputs.size() != expected.size()) return false;
     for (size_t i = 0; i < inputs.size(); ++i)
-      if (const auto known = counterparts_.find(inputs[i]); known != counterparts_.end() && known->second != expected[i])
+      if (const auto known = counterparts_.find(inputs[i]);
+          known != counterparts_.end() && known->second != expected[i])
         return false;
     return true;
   }
