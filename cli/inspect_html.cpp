@@ -247,8 +247,8 @@ std::string weights_section(const InspectedFile& file, const UniqueWeights& uniq
   if (!file.report.contains("weights")) return "";
   const Json& weights = file.report["weights"];
   const auto bytes = weights.value("bytes", uint64_t{0});
-  std::string html =
-      "<h3>Weights</h3>\n<p>" + count_text(unique.weights.size()) + " tensors, " + bytes_text(bytes) + "</p>\n";
+  std::string html = "<h3>Weights</h3>\n<p>" + count_text(unique.weights.size()) +
+                     (unique.weights.size() == 1 ? " tensor, " : " tensors, ") + bytes_text(bytes) + "</p>\n";
   html += table("Bytes by type", weights["by_dtype"], "bytes");
   html += table("Bytes by module, layers together", weights["by_module"], "bytes");
   if (!unique.tied.empty()) {

@@ -443,7 +443,7 @@ def test_a_page_counts_tied_weights_once(cli, tmp_path):
     cli("inspect", tmp_path / "net.pt2", "--html", tmp_path / "page.html")
     page = Page((tmp_path / "page.html").read_text(encoding="utf-8"))
     assert "Tied weights, counted once" in page.text
-    assert "1 tensors, 2.0 kB" in page.text
+    assert "1 tensor, 2.0 kB" in page.text
     names = {"embed.weight", "head.weight"}
     assert any({first, second} == names for first, second in zip(page.cells, page.cells[1:]))
     assert {"", "embed", "head"} & page.modules >= {"", "head"}
