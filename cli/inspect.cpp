@@ -1,4 +1,4 @@
-// transporters inspect FILE_OR_DIR: signature, ops, sizes, constraints, where the bytes are.
+// transporters inspect FILE_OR_DIR [--html FILE]: signature, ops, sizes, constraints, where the bytes are.
 #include <algorithm>
 #include <fstream>
 #include <iostream>
@@ -8,12 +8,16 @@
 
 #include "cli/artifact.h"
 #include "cli/common.h"
+#include "cli/inspect_html.h"
+#include "cli/weights_report.h"
 #include "transporters/checkpoint/config.h"
 #include "transporters/checkpoint/index.h"
 #include "transporters/checkpoint/safetensors.h"
 #include "transporters/dynamo/pt2.h"
 #include "transporters/error.h"
+#include "transporters/export/atomic_file.h"
 #include "transporters/graph/text.h"
+#include "transporters/onnx/node_names.h"
 #include "transporters/onnx/reader.h"
 
 namespace transporters::cli {
@@ -21,80 +25,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr size_t kListed = 12;  // tensors and modules that are listed one by one
-
-// ── Where the bytes are ──
-
-struct Weight {
-  std::string name;
-  ScalarType dtype;
-  std::vector<int64_t> sizes;
-  uint64_t bytes;
-  const void* data;  // equal for tied tensors
-};
-
-std::string type_text(const Weight& weight) {
-  std::string text = dtype_name(weight.dtype) + "[";
-  for (size_t i = 0; i < weight.sizes.size(); ++i) text += (i ? ", " : "") + std::to_string(weight.sizes[i]);
-  return text + "]";
-}
-
-// The owner of a parameter, with layer numbers as '*': "model.layers.*.self_attn.q_proj".
-std::string module_of(const std::string& name) {
-  std::string module;
-  size_t start = 0;
-  for (size_t dot = name.find('.'); dot != std::string::npos; dot = name.find('.', start)) {
-    const std::string part = name.substr(start, dot - start);
-    const bool number = !part.empty() && part.find_first_not_of("0123456789") == std::string::npos;
-    module += (module.empty() ? "" : ".") + (number ? "*" : part);
-    start = dot + 1;
-  }
-  return module.empty() ? name : module;
-}
-
-Json weights_json(const std::vector<Weight>& weights) {
-  struct Sum {
-    uint64_t tensors = 0;
-    uint64_t bytes = 0;
-  };
-  Sum total;
-  std::map<std::string, Sum> by_dtype;
-  std::map<std::string, Sum> by_module;
-  std::map<const void*, std::string> first_name;
-  std::vector<Weight> unique;
-  Json tied = Json::array();
-  for (const Weight& weight : weights) {
-    const auto [seen, fresh] = first_name.emplace(weight.data, weight.name);
-    if (weight.data && !fresh) {
-      tied.push_back(weight.name + " = " + seen->second);
-      continue;
-    }
-    unique.push_back(weight);
-    for (Sum* sum : {&total, &by_dtype[dtype_name(weight.dtype)], &by_module[module_of(weight.name)]}) {
-      sum->tensors += 1;
-      sum->bytes += weight.bytes;
-    }
-  }
-  Json json;
-  json["tensors"] = total.tensors;
-  json["bytes"] = total.bytes;
-  json["by_dtype"] = Json::array();
-  for (const auto& [dtype, sum] : by_dtype)
-    json["by_dtype"].push_back({{"dtype", dtype}, {"tensors", sum.tensors}, {"bytes", sum.bytes}});
-  std::vector<std::pair<std::string, Sum>> modules(by_module.begin(), by_module.end());
-  std::stable_sort(modules.begin(), modules.end(),
-                   [](const auto& a, const auto& b) { return a.second.bytes > b.second.bytes; });
-  json["by_module"] = Json::array();
-  for (const auto& [module, sum] : modules)
-    json["by_module"].push_back({{"module", module}, {"tensors", sum.tensors}, {"bytes", sum.bytes}});
-  std::stable_sort(unique.begin(), unique.end(), [](const auto& a, const auto& b) { return a.bytes > b.bytes; });
-  if (unique.size() > kListed) unique.resize(kListed);
-  json["largest"] = Json::array();
-  for (const Weight& weight : unique)
-    json["largest"].push_back({{"tensor", weight.name}, {"type", type_text(weight)}, {"bytes", weight.bytes}});
-  if (!tied.empty()) json["tied"] = tied;
-  return json;
-}
+constexpr size_t kListed = 12;  // modules that are listed one by one
 
 Json counts_json(const std::map<std::string, uint64_t>& counts) {
   std::vector<std::pair<std::string, uint64_t>> sorted(counts.begin(), counts.end());
@@ -111,7 +42,19 @@ std::string range_text(const symbolic::Range& range) {
   return std::to_string(range.min) + " to " + (unbounded ? "any" : std::to_string(range.max));
 }
 
-Json inspect_pt2(const fs::path& file) {
+GraphNode describe(const Node& node) {
+  GraphNode described{node.module_path, node.op(), "", "", ""};
+  const auto append = [](std::string& list, const std::string& more) { list += (list.empty() ? "" : ", ") + more; };
+  for (const Value* output : node.outputs()) {
+    append(described.name, output->name());
+    append(described.type, to_text(output->type()));
+  }
+  node.for_each_input([&](const Value* input) { append(described.inputs, input->name()); });
+  return described;
+}
+
+InspectedFile inspect_pt2(const fs::path& file) {
+  InspectedFile inspected;
   const Program program = dynamo::load(file);
   Json json{{"format", "dynamo"}, {"file_bytes", fs::file_size(file)}};
   if (!program.architecture.empty()) json["architecture"] = program.architecture;
@@ -132,18 +75,17 @@ Json inspect_pt2(const fs::path& file) {
   for (const auto& [symbol, range] : program.ranges)
     json["constraints"].push_back({{"size", symbol}, {"range", range_text(range)}});
   std::map<std::string, uint64_t> counts;
-  uint64_t nodes = 0;
-  for (const Node* node = program.graph->front(); node; node = node->next()) {
-    ++counts[node->op()];
-    ++nodes;
+  for (const Node& node : *program.graph) {
+    ++counts[node.op()];
+    inspected.nodes.push_back(describe(node));
   }
-  json["nodes"] = nodes;
+  json["nodes"] = inspected.nodes.size();
   json["ops"] = counts_json(counts);
-  std::vector<Weight> weights;
   for (const auto& [name, data] : program.state)
-    weights.push_back({name, data.dtype, data.sizes, data.nbytes(), data.data});
-  json["weights"] = weights_json(weights);
-  return json;
+    inspected.weights.push_back({name, data.dtype, data.sizes, data.nbytes(), data.data});
+  json["weights"] = weights_json(inspected.weights);
+  inspected.report = std::move(json);
+  return inspected;
 }
 
 std::string type_text(const onnx::Value& value) {
@@ -157,7 +99,19 @@ std::string type_text(const onnx::Value& value) {
   return text + "]";
 }
 
-Json inspect_onnx(const fs::path& file) {
+GraphNode describe(const onnx::Node& node) {
+  GraphNode described{onnx::module_path(node), onnx::full_op(node), "", "", ""};
+  const auto append = [](std::string& list, const std::string& more) { list += (list.empty() ? "" : ", ") + more; };
+  for (const onnx::Value* output : node.outputs()) {
+    append(described.name, output->name());
+    append(described.type, type_text(*output));
+  }
+  for (const onnx::Value* input : node.inputs()) append(described.inputs, input ? input->name() : "none");
+  return described;
+}
+
+InspectedFile inspect_onnx(const fs::path& file) {
+  InspectedFile inspected;
   const onnx::Model model = onnx::load(file);
   Json json{{"format", "onnx"}, {"file_bytes", fs::file_size(file)}};
   const fs::path data_file = file.string() + ".data";
@@ -172,25 +126,32 @@ Json inspect_onnx(const fs::path& file) {
   json["outputs"] = Json::array();
   for (const onnx::Value* value : model.graph->outputs())
     json["outputs"].push_back({{"name", value->name()}, {"type", type_text(*value)}});
+  json["constraints"] = Json::array();
+  const std::string prefix = onnx::kRangePrefix;
+  for (const auto& [key, text] : model.metadata) {
+    if (key.starts_with(prefix))
+      json["constraints"].push_back({{"size", key.substr(prefix.size())}, {"range", text}});
+    else
+      json["metadata"][key] = text;
+  }
   std::map<std::string, uint64_t> counts;
-  uint64_t nodes = 0;
-  std::vector<Weight> weights;
   model.graph->for_each_graph([&](onnx::Graph& graph) {
     for (const auto& node : graph.nodes()) {
-      ++counts[node->domain.empty() ? node->op : node->domain + "." + node->op];
-      ++nodes;
+      ++counts[onnx::full_op(*node)];
+      inspected.nodes.push_back(describe(*node));
     }
     for (const auto& value : graph.initializers()) {
       const onnx::Tensor& tensor = *value->initializer;
       if (tensor.strings.empty())
-        weights.push_back(
+        inspected.weights.push_back(
             {value->name(), tensor.data.dtype, tensor.data.sizes, tensor.data.nbytes(), tensor.data.data});
     }
   });
-  json["nodes"] = nodes;
+  json["nodes"] = inspected.nodes.size();
   json["ops"] = counts_json(counts);
-  json["weights"] = weights_json(weights);
-  return json;
+  json["weights"] = weights_json(inspected.weights);
+  inspected.report = std::move(json);
+  return inspected;
 }
 
 std::vector<Weight> weights_of(const SafetensorsFile& file) {
@@ -202,34 +163,47 @@ std::vector<Weight> weights_of(const SafetensorsFile& file) {
   return weights;
 }
 
-Json inspect_safetensors(const fs::path& path) {
+InspectedFile inspect_safetensors(const fs::path& path) {
+  InspectedFile inspected;
   const auto file = SafetensorsFile::open(path);
   Json json{{"format", "safetensors"}, {"file_bytes", file.size()}};
   if (!file.metadata().empty()) json["metadata"] = file.metadata();
-  json["weights"] = weights_json(weights_of(file));
-  return json;
+  inspected.weights = weights_of(file);
+  json["weights"] = weights_json(inspected.weights);
+  inspected.report = std::move(json);
+  return inspected;
 }
 
-Json inspect_checkpoint(const fs::path& folder) {
+InspectedFile inspect_checkpoint(const fs::path& folder) {
+  InspectedFile inspected;
   const Config config = Config::from_folder(folder);
   const Checkpoint checkpoint = Checkpoint::open(folder);
   Json json{{"format", "checkpoint"}, {"model_type", config.model_type()}, {"architectures", config.architectures()}};
   json["files"] = Json::array();
-  std::vector<Weight> weights;
   for (const auto& file : checkpoint.files()) {
     json["files"].push_back({{"file", fs::path(file.path()).filename().string()}, {"bytes", file.size()}});
     const auto more = weights_of(file);
-    weights.insert(weights.end(), more.begin(), more.end());
+    inspected.weights.insert(inspected.weights.end(), more.begin(), more.end());
   }
-  json["weights"] = weights_json(weights);
-  return json;
+  json["weights"] = weights_json(inspected.weights);
+  inspected.report = std::move(json);
+  return inspected;
 }
 
-Json inspect(const fs::path& path);
+// What --json prints, and the files that it is about.
+struct Inspected {
+  Json report;
+  Json facts;  // about the folder as a whole
+  std::vector<InspectedFile> files;
+};
 
-Json inspect_export(const fs::path& folder) {
+InspectedFile inspect_file(const fs::path& path);
+
+Inspected inspect_export(const fs::path& folder) {
+  Inspected inspected;
   const Export exported = open_export(folder);
   Json json{{"format", to_string(exported.format)}};
+  inspected.facts = json;
   json["components"] = Json::object();
   for (const auto& entry : exported.components) {
     Json component;
@@ -239,19 +213,18 @@ Json inspect_export(const fs::path& folder) {
     component["packages"] = Json::object();
     for (const auto& [name, version] : entry.metadata.packages) component["packages"][name] = version;
     component["config"] = Json::parse(entry.metadata.export_config);
-    component.update(inspect(folder / entry.file));
+    InspectedFile file = inspect_file(folder / entry.file);
+    component.update(file.report);
     json["components"][entry.component] = component;
+    file.title = entry.component;
+    file.report = std::move(component);
+    inspected.files.push_back(std::move(file));
   }
-  return json;
+  inspected.report = std::move(json);
+  return inspected;
 }
 
-Json inspect(const fs::path& path) {
-  if (fs::is_directory(path)) {
-    if (fs::exists(path / "export.json")) return inspect_export(path);
-    if (fs::exists(path / "config.json")) return inspect_checkpoint(path);
-    throw Error(ErrorContext{.stage = "inspect", .file = path.string()},
-                "this folder holds neither export.json nor config.json");
-  }
+InspectedFile inspect_file(const fs::path& path) {
   if (!fs::exists(path)) throw UsageError("there is no file or folder '" + path.string() + "'");
   const std::string extension = path.extension();
   if (extension == ".pt2") return inspect_pt2(path);
@@ -259,6 +232,34 @@ Json inspect(const fs::path& path) {
   if (extension == ".safetensors") return inspect_safetensors(path);
   throw Error(ErrorContext{.stage = "inspect", .file = path.string()},
               "expected a .pt2, .onnx or .safetensors file, an export folder or a checkpoint folder");
+}
+
+// The last part of a path, also of "folder/".
+std::string base_name(const fs::path& path) {
+  const fs::path name = path.filename().empty() ? path.parent_path().filename() : path.filename();
+  return name == "." || name == ".." ? fs::weakly_canonical(path).filename().string() : name.string();
+}
+
+Inspected inspect(const fs::path& path) {
+  InspectedFile file;
+  if (!fs::is_directory(path)) {
+    file = inspect_file(path);
+  } else if (fs::exists(path / "export.json")) {
+    return inspect_export(path);
+  } else if (fs::exists(path / "config.json")) {
+    file = inspect_checkpoint(path);
+  } else {
+    throw Error(ErrorContext{.stage = "inspect", .file = path.string()},
+                "this folder holds neither export.json nor config.json");
+  }
+  file.title = base_name(path);
+  return {file.report, Json::object(), {file}};
+}
+
+void write_page(const fs::path& file, const std::string& page) {
+  AtomicFiles files(file.has_parent_path() ? file.parent_path() : fs::path("."));
+  files.create(file.filename().string()).write(page);
+  files.commit();
 }
 
 // ── Text ──
@@ -315,16 +316,19 @@ void add_inspect(CLI::App& app, Command& chosen) {
       app.add_subcommand("inspect", "Tell the signature, ops, sizes, constraints and bytes of a file or folder");
   const auto path = std::make_shared<std::string>();
   const auto json = std::make_shared<bool>(false);
+  const auto html = std::make_shared<std::string>();
   command->add_option("path", *path, "A .pt2, .onnx or .safetensors file, an export folder or a checkpoint folder")
       ->required();
   command->add_flag("--json", *json, "Print as JSON");
-  command->callback([&chosen, path, json] {
-    chosen = [path, json] {
-      const Json report = inspect(*path);
+  command->add_option("--html", *html, "Write a page with every module, node and weight to this file, too");
+  command->callback([&chosen, path, json, html] {
+    chosen = [path, json, html] {
+      const Inspected inspected = inspect(*path);
+      if (!html->empty()) write_page(*html, html_page(base_name(*path), inspected.facts, inspected.files));
       if (*json)
-        print_json(report);
+        print_json(inspected.report);
       else
-        print_text(report);
+        print_text(inspected.report);
       return int{kDone};
     };
   });

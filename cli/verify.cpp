@@ -1,8 +1,7 @@
 // transporters verify DIR [--reference CHECKPOINT]: runs the artefact at several sizes and compares it with the eager
-// model of the native zoo.
+// model of the native zoo; where they differ, tells at which node that starts.
 #include <ATen/ATen.h>
 
-#include <cmath>
 #include <fstream>
 #include <iostream>
 #include <nlohmann/json.hpp>
@@ -12,8 +11,11 @@
 #include "cli/common.h"
 #include "transporters/checkpoint/config.h"
 #include "transporters/checkpoint/safetensors.h"
+#include "transporters/dynamo/pt2.h"
 #include "transporters/error.h"
 #include "transporters/models/auto.h"
+#include "transporters/verify/divergence.h"
+#include "transporters/verify/temporary_folder.h"
 
 namespace transporters::cli {
 namespace {
@@ -22,50 +24,28 @@ namespace fs = std::filesystem;
 
 constexpr int64_t kBatches[] = {1, 2, 3};
 constexpr int64_t kLengths[] = {1, 5, 11};
+// What is traced when the manifest does not say.
+constexpr std::pair<int64_t, int64_t> kTracedSizes{2, 5};
 
 struct VerifyArguments {
   std::string path;
   std::string reference;
   std::string component;
+  std::string attention = "sdpa";
   std::string onnxruntime;
   std::optional<double> tolerance;
+  bool bisect = false;
   bool json = false;
 };
 
 [[noreturn]] void fail(const std::string& message) { throw Error(ErrorContext{.stage = "verify"}, message); }
-
-// Largest difference that counts as equal, as a part of the largest reference value.
-double default_tolerance(at::ScalarType dtype) {
-  if (dtype == at::kHalf) return 1e-2;
-  if (dtype == at::kBFloat16) return 5e-2;
-  return 1e-4;
-}
-
-// A folder that goes when this does.
-class TemporaryFolder {
- public:
-  TemporaryFolder() {
-    std::string name = (fs::temp_directory_path() / "transporters-XXXXXX").string();
-    if (!mkdtemp(name.data())) fail("can't make a temporary folder in " + fs::temp_directory_path().string());
-    path_ = name;
-  }
-  ~TemporaryFolder() {
-    std::error_code ignored;
-    fs::remove_all(path_, ignored);
-  }
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-  const fs::path& path() const { return path_; }
-
- private:
-  fs::path path_;
-};
 
 // The eager model: from the reference checkpoint, else from the artefact's own weights.
 std::shared_ptr<PreTrainedModel> load_reference(const VerifyArguments& arguments, const Export& exported,
                                                 const ManifestEntry& component, const Artifact& artifact) {
   LoadOptions options;
   options.dtype = dtype_from_name(component.metadata.export_dtype);
+  options.attention = arguments.attention;
   const std::string& architecture = component.metadata.architecture;
   if (!arguments.reference.empty()) return load_model(arguments.reference, options, architecture);
   const auto weights = artifact.weights();
@@ -111,38 +91,20 @@ std::optional<ModelInputs> make_inputs(const PreTrainedModel& model, const Artif
   return inputs;
 }
 
-struct Difference {
-  double absolute = 0;
-  double relative = 0;  // to the largest reference value of that output
-  std::string output;   // the worst one
+struct WorstOutput {
+  Difference difference;
+  std::string name;
 };
 
-// Infinite where sizes differ, or where one side alone is not a number.
-double largest_difference(const at::Tensor& actual, const at::Tensor& expected) {
-  if (actual.sizes() != expected.sizes()) return INFINITY;
-  if (actual.numel() == 0) return 0;
-  const at::Tensor a = actual.to(at::kDouble);
-  const at::Tensor b = expected.to(at::kDouble);
-  const at::Tensor same = a.eq(b).logical_or(a.isnan().logical_and(b.isnan()));
-  const at::Tensor difference = (a - b).abs().masked_fill(same, 0);
-  return difference.isfinite().all().item<bool>() ? difference.max().item<double>() : INFINITY;
-}
-
-double largest_value(const at::Tensor& tensor) {
-  const at::Tensor finite = tensor.to(at::kDouble).abs().nan_to_num(0, 0, 0);
-  return finite.numel() ? finite.max().item<double>() : 0;
-}
-
-Difference compare(const std::map<std::string, at::Tensor>& actual, const ModelOutput& expected) {
-  Difference worst;
+WorstOutput compare(const std::map<std::string, at::Tensor>& actual, const ModelOutput& expected) {
+  WorstOutput worst;
   for (const auto& [path, tensor] : expected.leaves()) {
     // An ONNX output that shares its name with an input is "output.<name>".
     auto found = actual.find(path);
     if (found == actual.end()) found = actual.find("output." + path);
     if (found == actual.end()) fail("the artefact has no output '" + path + "', which the model returns");
-    const double absolute = largest_difference(found->second, tensor);
-    const double relative = absolute == 0 ? 0 : absolute / std::max(largest_value(tensor), 1e-30);
-    if (worst.output.empty() || relative > worst.relative) worst = {absolute, relative, path};
+    const Difference difference = largest_difference(found->second, tensor);
+    if (worst.name.empty() || difference.relative > worst.difference.relative) worst = {difference, path};
   }
   return worst;
 }
@@ -150,7 +112,7 @@ Difference compare(const std::map<std::string, at::Tensor>& actual, const ModelO
 struct Run {
   int64_t batch;
   int64_t length;
-  Difference difference;
+  WorstOutput worst;
   bool ok;
 };
 
@@ -160,31 +122,116 @@ std::string number_text(double value) {
   return text;
 }
 
+std::string sizes_text(const std::vector<int64_t>& sizes) {
+  std::string text = "[";
+  for (size_t i = 0; i < sizes.size(); ++i) text += (i ? ", " : "") + std::to_string(sizes[i]);
+  return text + "]";
+}
+
+// Where a run starts to differ.
+struct Bisection {
+  int64_t batch;
+  int64_t length;
+  DivergenceReport report;
+};
+
+// Null where a number is infinite, which JSON lacks.
+Json difference_json(const std::optional<Difference>& difference) {
+  if (!difference) return {{"difference", nullptr}, {"relative", nullptr}};
+  return {{"difference", difference->absolute}, {"relative", difference->relative}};
+}
+
+Json differences_json(const std::vector<NamedDifference>& differences) {
+  Json json = Json::array();
+  for (const auto& [name, difference] : differences) {
+    json.push_back({{"name", name}});
+    json.back().update(difference_json(difference));
+    json.back()["compared"] = difference.has_value();
+  }
+  return json;
+}
+
+Json bisection_json(const Bisection& bisection) {
+  const DivergenceReport& report = bisection.report;
+  Json json{{"batch", bisection.batch},
+            {"length", bisection.length},
+            {"values", report.values},
+            {"compared", report.compared},
+            {"first", nullptr}};
+  if (const auto& first = report.first) {
+    json["first"] = {{"value", first->value},   {"op", first->op},       {"aten_op", first->reference_op},
+                     {"module", first->module}, {"sizes", first->sizes}, {"expected_sizes", first->reference_sizes}};
+    json["first"].update(difference_json(first->difference));
+    json["first"]["inputs"] = differences_json(first->inputs);
+  }
+  json["weights"] = differences_json(report.weights);
+  return json;
+}
+
+void print_differences(const std::vector<NamedDifference>& differences, size_t listed) {
+  std::vector<std::vector<std::string>> table{{"name", "difference", "relative"}};
+  for (size_t i = 0; i < std::min(differences.size(), listed); ++i) {
+    const auto& [name, difference] = differences[i];
+    table.push_back({name, difference ? number_text(difference->absolute) : "not compared",
+                     difference ? number_text(difference->relative) : ""});
+  }
+  std::cout << table_text(table);
+  if (differences.size() > listed) std::cout << "  ... and " << differences.size() - listed << " more\n";
+}
+
+void print_bisection(const Bisection& bisection) {
+  constexpr size_t kListed = 8;
+  const DivergenceReport& report = bisection.report;
+  const std::string where =
+      " at batch " + std::to_string(bisection.batch) + ", length " + std::to_string(bisection.length);
+  if (const auto& first = report.first) {
+    const std::string ops = first->op == first->reference_op ? first->op : first->op + ", " + first->reference_op;
+    std::cout << "\nFirst difference" << where << ": '" << first->value << "' (" << ops << ")"
+              << (first->module.empty() ? "" : " in " + first->module) << "\n"
+              << "  sizes " << sizes_text(first->sizes);
+    if (first->sizes != first->reference_sizes) std::cout << ", expected " << sizes_text(first->reference_sizes);
+    std::cout << "; largest difference " << number_text(first->difference.absolute) << ", "
+              << number_text(first->difference.relative) << " of the largest value\n";
+    if (!first->inputs.empty()) {
+      std::cout << "  it reads\n";
+      print_differences(first->inputs, first->inputs.size());
+    }
+  } else {
+    std::cout << "\nNo difference" << where << " in any value that was compared\n";
+  }
+  if (!report.weights.empty()) {
+    std::cout << "Weights that differ\n";
+    print_differences(report.weights, kListed);
+  }
+  std::cout << "Compared " << report.compared << " of " << report.values << " values of the graph\n";
+}
+
 void print_runs(const std::vector<Run>& runs, int64_t skipped, double tolerance, bool ok) {
   std::vector<std::vector<std::string>> table{{"batch", "length", "difference", "relative", "worst output", ""}};
   for (const auto& run : runs)
-    table.push_back({std::to_string(run.batch), std::to_string(run.length), number_text(run.difference.absolute),
-                     number_text(run.difference.relative), run.difference.output, run.ok ? "ok" : "DIFFERS"});
+    table.push_back({std::to_string(run.batch), std::to_string(run.length), number_text(run.worst.difference.absolute),
+                     number_text(run.worst.difference.relative), run.worst.name, run.ok ? "ok" : "DIFFERS"});
   std::cout << table_text(table);
   if (skipped) std::cout << "  " << skipped << " sizes left out: the export does not take them\n";
   std::cout << (ok ? "Equal" : "Not equal") << " to eager within " << number_text(tolerance)
             << " of the largest value\n";
 }
 
-void print_runs_json(const std::vector<Run>& runs, int64_t skipped, double tolerance, bool ok) {
+Json runs_json(const std::vector<Run>& runs, int64_t skipped, double tolerance, bool ok) {
   Json json{{"ok", ok}, {"tolerance", tolerance}, {"skipped", skipped}, {"runs", Json::array()}};
   for (const auto& run : runs)
     json["runs"].push_back({{"batch", run.batch},
                             {"length", run.length},
-                            {"difference", run.difference.absolute},
-                            {"relative", run.difference.relative},
-                            {"worst_output", run.difference.output},
+                            {"difference", run.worst.difference.absolute},
+                            {"relative", run.worst.difference.relative},
+                            {"worst_output", run.worst.name},
                             {"ok", run.ok}});
-  print_json(json);
+  return json;
 }
 
 // Sizes of the traced example, from the manifest.
 std::optional<std::pair<int64_t, int64_t>> traced_sizes(const ManifestEntry& component) {
+  if (component.metadata.kwargs.empty()) return std::nullopt;  // a file without its manifest
   const Json kwargs = Json::parse(component.metadata.kwargs);
   for (const auto& [name, input] : kwargs.items()) {
     if (!input.contains("shape")) continue;
@@ -192,6 +239,32 @@ std::optional<std::pair<int64_t, int64_t>> traced_sizes(const ManifestEntry& com
     if (shape.size() >= 2) return std::pair(shape[0], shape[1]);
   }
   return std::nullopt;
+}
+
+// What the artefact was exported with; for files without a manifest, and for configs of other exporters that this build
+// does not know, every axis is dynamic.
+ExportConfig export_config(const Export& exported, const ManifestEntry& component) {
+  try {
+    if (!component.metadata.export_config.empty()) return AutoExportConfig::from_json(component.metadata.export_config);
+  } catch (const Error&) {
+  }
+  if (exported.format == ExportFormat::Onnx) return OnnxConfig{.dynamic = true};
+  return DynamoConfig{.dynamic = true};
+}
+
+DivergenceReport bisect(const VerifyArguments& arguments, const Export& exported, const ManifestEntry& component,
+                        const std::shared_ptr<PreTrainedModel>& model, const std::map<std::string, at::Tensor>& inputs,
+                        double tolerance) {
+  const auto [batch, length] = traced_sizes(component).value_or(kTracedSizes);
+  ModelInputs traced;
+  for (const auto& [name, tensor] : model->example_inputs(batch, length).leaves())
+    if (inputs.contains(name)) traced.set(name, tensor);
+  const ExportConfig config = export_config(exported, component);
+  const Program reference = reference_program(model, traced, config);
+  const DivergenceOptions options{.tolerance = tolerance, .onnxruntime = arguments.onnxruntime};
+  const fs::path file = exported.folder / component.file;
+  if (exported.format == ExportFormat::Onnx) return find_divergence(file, reference, inputs, options);
+  return find_divergence(dynamo::load(file), reference, inputs, options);
 }
 
 int run_verify(const VerifyArguments& arguments) {
@@ -213,6 +286,8 @@ int run_verify(const VerifyArguments& arguments) {
   std::set<std::pair<int64_t, int64_t>> done;
   int64_t skipped = 0;
   bool ok = true;
+  std::map<std::string, at::Tensor> examined;  // inputs of the first run that differs, or else of the last one
+  size_t examined_run = 0;
   for (const auto& [batch, length] : sizes) {
     if (!done.emplace(batch, length).second) continue;
     const auto inputs = make_inputs(*model, *artifact, batch, length);
@@ -224,16 +299,37 @@ int run_verify(const VerifyArguments& arguments) {
     std::map<std::string, at::Tensor> named;
     for (const auto& input : artifact->inputs()) named.emplace(input.name, inputs->tensor(input.name));
     const at::NoGradGuard no_gradients;
-    const Difference difference = compare(artifact->run(named), model->forward(*inputs));
-    runs.push_back({batch, length, difference, difference.relative <= tolerance});
+    const WorstOutput worst = compare(artifact->run(named), model->forward(*inputs));
+    runs.push_back({batch, length, worst, worst.difference.relative <= tolerance});
+    if (ok) {
+      examined = named;
+      examined_run = runs.size() - 1;
+    }
     ok = ok && runs.back().ok;
+  }
+  std::optional<Bisection> bisection;
+  if (!runs.empty() && (!ok || arguments.bisect)) {
+    const Run& run = runs[examined_run];
+    progress.step("comparing node by node");
+    try {
+      bisection = {run.batch, run.length, bisect(arguments, exported, component, model, examined, tolerance)};
+    } catch (const Error& error) {
+      // The verdict is told even so.
+      if (ok) throw;
+      progress.clear();
+      print_warning("can't tell where the difference starts: " + std::string(error.what()));
+    }
   }
   progress.clear();
   if (runs.empty()) fail("none of the sizes that verify tries fits the export, and its manifest names no traced sizes");
-  if (arguments.json)
-    print_runs_json(runs, skipped, tolerance, ok);
-  else
+  if (arguments.json) {
+    Json json = runs_json(runs, skipped, tolerance, ok);
+    if (bisection) json["divergence"] = bisection_json(*bisection);
+    print_json(json);
+  } else {
     print_runs(runs, skipped, tolerance, ok);
+    if (bisection) print_bisection(*bisection);
+  }
   return ok ? kDone : kVerificationFailed;
 }
 
@@ -246,8 +342,11 @@ void add_verify(CLI::App& app, Command& chosen) {
   command->add_option("--reference", arguments->reference,
                       "Checkpoint folder of the eager model; a .pt2 export can be compared with its own weights");
   command->add_option("--component", arguments->component, "Which graph, when the export has several");
+  command->add_option("--attention", arguments->attention, "sdpa or eager: attention of the eager model")
+      ->capture_default_str();
   command->add_option("--tolerance", arguments->tolerance, "Largest difference, as a part of the largest value");
   command->add_option("--onnxruntime", arguments->onnxruntime, "The ONNX Runtime library (libonnxruntime.so)");
+  command->add_flag("--bisect", arguments->bisect, "Compare node by node even when the outputs are equal");
   command->add_flag("--json", arguments->json, "Print the result as JSON");
   command->callback([&chosen, arguments] { chosen = [arguments] { return run_verify(*arguments); }; });
 }

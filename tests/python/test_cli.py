@@ -2,6 +2,8 @@
 
 import json
 import shutil
+import zipfile
+from html.parser import HTMLParser
 
 import numpy as np
 import pytest
@@ -178,6 +180,102 @@ def test_verify_finds_other_weights_different(cli, exports, tiny_checkpoint):
     assert "DIFFERS" in result.stdout
 
 
+def corrupt(folder, weight, change):
+    """Rewrites one weight of an export in place; `change` maps its old array to a new one."""
+    if (folder / "model.onnx").exists():
+        import onnx
+        from onnx import numpy_helper
+
+        model = onnx.load(folder / "model.onnx")
+        for tensor in model.graph.initializer:
+            if tensor.name in (weight, weight + ".transposed"):
+                array = change(numpy_helper.to_array(tensor)).astype(np.float32)
+                tensor.CopyFrom(numpy_helper.from_array(array, tensor.name))
+                break
+        else:
+            raise KeyError(weight)
+        (folder / "model.onnx.data").unlink()
+        onnx.save(model, folder / "model.onnx")
+        return
+    path = folder / "model.pt2"
+    with zipfile.ZipFile(path) as archive:
+        records = {info.filename: archive.read(info) for info in archive.infolist()}
+    config = next(name for name in records if name.endswith("model_weights_config.json"))
+    record = config.rsplit("/", 1)[0] + "/" + json.loads(records[config])["config"][weight]["path_name"]
+    array = np.frombuffer(records[record], dtype=np.float32)
+    records[record] = change(array).astype(np.float32).tobytes()
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, data in records.items():
+            archive.writestr(name, data)
+
+
+@pytest.mark.parametrize("format", ["onnx", "dynamo"])
+@pytest.mark.parametrize(
+    "model_type, module",
+    [
+        ("llama", "model.layers.1.self_attn.v_proj"),
+        ("llama", "model.layers.0.mlp.down_proj"),
+        ("bert", "encoder.layer.1.intermediate.dense"),
+        ("bert", "embeddings.LayerNorm"),
+    ],
+)
+def test_verify_names_the_module_of_a_corrupted_weight(
+    cli, exports, tiny_checkpoint, tmp_path, model_type, module, format
+):
+    folder = tmp_path / "corrupted"
+    shutil.copytree(exports(model_type, format), folder)
+    # Not all by one factor, which the norm behind it would take out again.
+    corrupt(folder, module + ".weight", lambda array: array * np.linspace(0.5, 2, array.size).reshape(array.shape))
+    reference = tiny_checkpoint(model_type)
+    report = json.loads(cli("verify", folder, "--reference", reference, "--json", code=3).stdout)
+    divergence = report["divergence"]
+    first = divergence["first"]
+    assert first["module"] == module
+    assert first["relative"] > 1e-2
+    assert first["sizes"] == first["expected_sizes"]
+    assert first["aten_op"].startswith("aten::")
+    assert first["op"] == first["aten_op"] if format == "dynamo" else "::" not in first["op"]
+    assert [weight["name"] for weight in divergence["weights"]] == [module + ".weight"]
+    inputs = {row["name"]: row for row in first["inputs"]}
+    assert inputs.pop(module + ".weight")["relative"] > 0.1
+    assert inputs and all(row["relative"] <= 1e-4 for row in inputs.values() if row["compared"])
+    text = cli("verify", folder, "--reference", reference, code=3).stdout
+    assert f"in {module}\n" in text and "Weights that differ" in text
+
+
+@pytest.mark.parametrize("format", ["onnx", "dynamo"])
+@pytest.mark.parametrize("model_type", ["bert", "llama", "qwen3"])
+def test_a_sound_export_has_no_divergence(cli, exports, tiny_checkpoint, model_type, format):
+    arguments = ["verify", exports(model_type, format), "--reference", tiny_checkpoint(model_type), "--bisect"]
+    divergence = json.loads(cli(*arguments, "--json").stdout)["divergence"]
+    assert divergence["first"] is None and divergence["weights"] == []
+    assert divergence["compared"] == divergence["values"] > 40
+    assert "No difference" in cli(*arguments).stdout
+
+
+@pytest.mark.parametrize("format, file", [("onnx", "model.onnx"), ("dynamo", "model.pt2")])
+def test_verify_compares_a_file_without_its_manifest(cli, exports, tiny_checkpoint, format, file):
+    path = exports("llama", format) / file
+    report = json.loads(cli("verify", path, "--reference", tiny_checkpoint("llama"), "--bisect", "--json").stdout)
+    assert report["ok"] and report["divergence"]["first"] is None
+    assert report["divergence"]["compared"] > 40
+
+
+@pytest.mark.parametrize("format", ["onnx", "dynamo"])
+def test_verify_bisects_a_graph_with_other_ops(cli, tiny_checkpoint, tmp_path, format):
+    """Attention written out where the reference has one op: rows that attend to nothing differ, from there on."""
+    folder = tmp_path / "eager"
+    cli("export", tiny_checkpoint("llama"), "--to", format, "--dynamic", "--attention", "eager", "--out", folder)
+    arguments = ["verify", folder, "--reference", tiny_checkpoint("llama"), "--bisect", "--json"]
+    divergence = json.loads(cli(*arguments, code=3).stdout)["divergence"]
+    assert divergence["first"]["module"] == "model.layers.0.self_attn"
+    assert divergence["first"]["inputs"][0]["name"].startswith("scaled_dot_product_attention")
+    assert divergence["compared"] > 25
+    divergence = json.loads(cli(*arguments, "--attention", "eager").stdout)["divergence"]
+    assert divergence["first"] is None
+    assert divergence["compared"] == divergence["values"]
+
+
 def test_verify_leaves_out_sizes_that_a_static_export_lacks(cli, tiny_checkpoint, tmp_path):
     out = tmp_path / "out"
     cli("export", tiny_checkpoint("bert"), "--to", "onnx", "--batch", "4", "--sequence", "7", "--out", out)
@@ -269,6 +367,116 @@ def test_inspect_reads_torchs_own_pt2(cli, tmp_path):
     report = json.loads(cli("inspect", tmp_path / "net.pt2", "--json").stdout)
     assert {row["op"] for row in report["ops"]} >= {"aten::relu"}
     assert report["weights"]["tensors"] == 0
+
+
+class Page(HTMLParser):
+    """Reads a page: its text, what it refers to, and whether its tags are balanced."""
+
+    VOID = {"meta", "input", "br", "link", "img", "hr"}
+
+    def __init__(self, html):
+        super().__init__()
+        self.open, self.text, self.references, self.tags, self.cells = [], [], [], set(), []
+        self.modules, self.path = set(), []
+        self.feed(html)
+        self.close()
+        assert not self.open, self.open
+
+    def handle_starttag(self, tag, attributes):
+        self.tags.add(tag)
+        self.references += [value for name, value in attributes if name in ("src", "href", "srcset", "action", "data")]
+        if tag == "summary":
+            self.modules.add(dict(attributes)["title"])
+        if tag == "td":
+            self.cells.append("")
+        if tag not in self.VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        self.text.append(data)
+        if self.open and self.open[-1] == "td":
+            self.cells[-1] += data
+
+
+@pytest.mark.parametrize("format", ["onnx", "dynamo"])
+@pytest.mark.parametrize("model_type", ["bert", "qwen3"])
+def test_inspect_writes_a_page(cli, exports, tmp_path, model_type, format):
+    folder = exports(model_type, format)
+    file = tmp_path / "new" / "page.html"
+    report = json.loads(cli("inspect", folder, "--html", file, "--json").stdout)["components"]["model"]
+    html = file.read_text(encoding="utf-8")
+    page = Page(html)
+    assert html.startswith("<!DOCTYPE html>")
+    assert page.references == [] and "http:" not in html and "https:" not in html
+    cells = page.cells
+    for row in report["ops"]:
+        assert (row["op"], f"{row['count']:,}") in zip(cells, cells[1:])
+    for value in report["inputs"] + report["outputs"]:
+        assert cells[cells.index(value["name"]) + 1] == value["type"]
+    for row in report["constraints"]:
+        assert cells[cells.index(row["size"]) + 1] == row["range"]
+    assert {row["size"] for row in report["constraints"]} >= {"batch", "sequence"}
+    layer = {"bert": "encoder.layer.1.attention.self.query", "qwen3": "model.layers.1.self_attn.q_proj"}[model_type]
+    parts = layer.split(".")
+    assert {".".join(parts[:i]) for i in range(len(parts) + 1)} <= page.modules
+    assert any(cell.startswith(layer + ".weight") for cell in cells)
+    assert cells.count("MatMul" if format == "onnx" else "aten::linear") > 10
+    again = tmp_path / "again.html"
+    cli("inspect", folder, "--html", again)
+    assert again.read_bytes() == file.read_bytes()
+
+
+def test_a_page_counts_tied_weights_once(cli, tmp_path):
+    class Net(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.embed, self.head = torch.nn.Embedding(64, 8), torch.nn.Linear(8, 64, bias=False)
+            self.head.weight = self.embed.weight
+
+        def forward(self, ids):
+            return self.head(self.embed(ids))
+
+    torch.export.save(torch.export.export(Net(), (torch.tensor([[1, 2]]),)), tmp_path / "net.pt2")
+    cli("inspect", tmp_path / "net.pt2", "--html", tmp_path / "page.html")
+    page = Page((tmp_path / "page.html").read_text(encoding="utf-8"))
+    assert "Tied weights, counted once" in page.text
+    assert "1 tensor, 2.0 kB" in page.text
+    names = {"embed.weight", "head.weight"}
+    assert any({first, second} == names for first, second in zip(page.cells, page.cells[1:]))
+    assert {"", "embed", "head"} & page.modules >= {"", "head"}
+
+
+def test_a_page_escapes_what_a_file_says(cli, tmp_path):
+    import onnx
+    from onnx import TensorProto, helper, numpy_helper
+
+    hostile = "</summary><script>alert('1')</script><img src=\"http://evil/\">&amp;.\u202eb\x01"
+    x = helper.make_tensor_value_info(hostile, TensorProto.FLOAT, ["<b>n</b>"])
+    y = helper.make_tensor_value_info("y", TensorProto.FLOAT, None)
+    weight = numpy_helper.from_array(np.ones(1, np.float32), "w" + hostile)
+    node = helper.make_node("Add", [hostile, "w" + hostile], ["y"], name=hostile + "/y")
+    model = helper.make_model(helper.make_graph([node], "graph", [x], [y], [weight]), producer_name=hostile)
+    onnx.save(model, tmp_path / "<i>.onnx")
+    file = tmp_path / "page.html"
+    cli("inspect", tmp_path / "<i>.onnx", "--html", file)
+    html = file.read_text(encoding="utf-8")
+    page = Page(html)
+    shown = hostile.replace("\x01", "\ufffd")
+    assert page.references == [] and "img" not in page.tags and "i" not in page.tags and "b" in page.tags
+    assert html.count("<script>") == 1
+    assert shown in page.cells and "w" + shown in page.cells
+    assert shown in page.modules
+
+
+def test_a_page_of_a_checkpoint_tells_its_weights(cli, tiny_checkpoint, tmp_path):
+    folder = tiny_checkpoint("bert")
+    cli("inspect", folder, "--html", tmp_path / "page.html")
+    page = Page((tmp_path / "page.html").read_text(encoding="utf-8"))
+    assert set(load_file(folder / "model.safetensors")) <= set(page.cells)
+    assert "encoder.layer.0.output.dense" in page.modules
 
 
 def test_list_tells_what_is_there(cli):

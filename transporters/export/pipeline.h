@@ -31,6 +31,9 @@ struct ExportTarget {
 Program trace_program(const ExportTarget& target, const DynamoConfig& config, const std::vector<std::string>& backends,
                       const Registry& registry, std::vector<std::string>* notes);
 
+// The program that an ONNX export translates: fixed and decomposed, with the values whose names the model carries.
+Program prepare_onnx(Program program, const OnnxConfig& config, const Registry& registry);
+
 // Lowers a traced or loaded program for its format.
 ExportedComponent lower_dynamo(Program program, const DynamoConfig& config, const Registry& registry);
 ExportedComponent lower_onnx(Program program, const OnnxConfig& config, const Registry& registry);

@@ -123,15 +123,22 @@ ExportedComponent lower_dynamo(Program program, const DynamoConfig& config, cons
   return component;
 }
 
-ExportedComponent lower_onnx(Program program, const OnnxConfig& config, const Registry& registry) {
-  ExportedComponent component{.program = program.clone(), .onnx = nullptr, .metadata = {}};
+namespace {
+
+onnx::LowerOptions lower_options(const OnnxConfig& config, const Registry& registry) {
+  return {.opset = config.opset_version.value_or(onnx::kDefaultOpset),
+          .translations = registry.onnx_translations(),
+          .ir_fixes = registry.onnx_ir_fixes(),
+          .optimize = config.optimize};
+}
+
+}  // namespace
+
+Program prepare_onnx(Program program, const OnnxConfig& config, const Registry& registry) {
   // ── Stage 1: torch patches ── were in place while the model was traced.
   // ── Stage 2: decompositions ── of what has no translation, between two rounds of
   // ── Stage 3: program and node fixes ── since a decomposition can bring ops that a fix looks for.
-  onnx::LowerOptions options{.opset = config.opset_version.value_or(onnx::kDefaultOpset),
-                             .translations = registry.onnx_translations(),
-                             .ir_fixes = registry.onnx_ir_fixes(),
-                             .optimize = config.optimize};
+  const onnx::LowerOptions options = lower_options(config, registry);
   const auto is_translated = [&options](const std::string& op) {
     return onnx::find_translation(options.translations, op) != nullptr || onnx::find_translation(op) != nullptr;
   };
@@ -144,8 +151,14 @@ ExportedComponent lower_onnx(Program program, const OnnxConfig& config, const Re
     append(passes, clean_up_passes());
   }
   run_passes(program, passes);
+  return program;
+}
+
+ExportedComponent lower_onnx(Program program, const OnnxConfig& config, const Registry& registry) {
+  ExportedComponent component{.program = program.clone(), .onnx = nullptr, .metadata = {}};
+  program = prepare_onnx(std::move(program), config, registry);
   // ── Stage 4: translation ── and ── Stage 5: IR fixes ──
-  component.onnx = std::make_shared<onnx::Model>(onnx::lower(program, options));
+  component.onnx = std::make_shared<onnx::Model>(onnx::lower(program, lower_options(config, registry)));
   component.metadata = build_metadata(component.program, ExportFormat::Onnx, config.to_json());
   return component;
 }

@@ -178,6 +178,7 @@ class Graph {
   // A value can be several outputs.
   void add_output(Value* value) { outputs_.push_back(value); }
   void set_output(size_t index, Value* value) { outputs_.at(index) = value; }
+  void set_outputs(std::vector<Value*> values) { outputs_ = std::move(values); }
   // Inserts before `before` (null: at the end) a node with one output per name; an empty name is an output left out.
   Node* insert(Node* before, std::string_view op, std::vector<Value*> inputs, Attributes attributes,
                const std::vector<std::string>& output_names);

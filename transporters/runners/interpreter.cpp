@@ -58,7 +58,11 @@ class Interpreter::Plan {
     const Cleanup cleanup{*this};
     symbols_.reset();
     bind_inputs(user_inputs);
-    for (const auto& node : nodes_) node.run(registers_, symbols_, stack_);
+    for (size_t i = 0; i < nodes_.size(); ++i) {
+      nodes_[i].run(registers_, symbols_, stack_);
+      if (observer_) observer_(i, nodes_[i].outputs(registers_));
+      nodes_[i].release(registers_);
+    }
     return finish(user_inputs);
   }
 
@@ -82,6 +86,8 @@ class Interpreter::Plan {
     for (const auto& [name, slot] : buffers_) known.push_back(name);
     throw Error(kRun, "there is no buffer '" + target + "'" + did_you_mean(target, known));
   }
+
+  void observe(Observer observer) { observer_ = std::move(observer); }
 
   const std::vector<std::string>& input_names() const { return input_names_; }
   const std::vector<std::string>& output_names() const { return output_names_; }
@@ -295,6 +301,7 @@ class Interpreter::Plan {
   Registers registers_;
   std::vector<c10::IValue> stack_;
   std::vector<NodePlan> nodes_;
+  Observer observer_;
   std::vector<UserInput> user_inputs_;
   std::vector<Output> outputs_;
   std::vector<Mutation> buffer_mutations_;
@@ -324,6 +331,8 @@ std::map<std::string, c10::IValue> Interpreter::run_named(const std::map<std::st
   for (size_t i = 0; i < results.size(); ++i) named[plan_->output_names()[i]] = results[i];
   return named;
 }
+
+void Interpreter::observe(Observer observer) { plan_->observe(std::move(observer)); }
 
 at::Tensor Interpreter::buffer(const std::string& target) const { return plan_->buffer(target); }
 

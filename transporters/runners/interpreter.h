@@ -4,6 +4,7 @@
 #include <ATen/core/Tensor.h>
 #include <ATen/core/ivalue.h>
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -37,6 +38,11 @@ class Interpreter {
   std::vector<c10::IValue> run(const std::vector<at::Tensor>& user_inputs);
   // The same by name; throws Error for a missing or an unknown name.
   std::map<std::string, c10::IValue> run_named(const std::map<std::string, at::Tensor>& user_inputs);
+
+  // Calls `observer` after each node with its place in the graph, from 0, and its outputs; null stops that. What it is
+  // given shares bytes with the run, so it copies what it keeps.
+  using Observer = std::function<void(size_t node, const std::vector<c10::IValue>& outputs)>;
+  void observe(Observer observer);
 
   // A copy of the current value of a buffer; throws Error for an unknown one.
   at::Tensor buffer(const std::string& target) const;

@@ -157,6 +157,15 @@ void NodePlan::run(Registers& registers, SymbolValues& symbols, std::vector<c10:
     throw Error(context_, std::string(error.what()) + describe(registers));
   }
   store(registers, symbols, stack);
+}
+
+std::vector<c10::IValue> NodePlan::outputs(const Registers& registers) const {
+  std::vector<c10::IValue> outputs;
+  for (const size_t slot : outputs_) outputs.push_back(registers[slot]);
+  return outputs;
+}
+
+void NodePlan::release(Registers& registers) const {
   for (const size_t slot : last_uses) registers[slot] = {};
 }
 

@@ -21,8 +21,12 @@ class NodePlan {
 
   // Runs the op and stores its outputs. Throws Error naming op, module and the inputs' types when the op fails.
   void run(Registers& registers, SymbolValues& symbols, std::vector<c10::IValue>& stack) const;
+  // Its outputs, between run() and release().
+  std::vector<c10::IValue> outputs(const Registers& registers) const;
+  // Frees what no later node reads.
+  void release(Registers& registers) const;
 
-  // Registers that no later node reads; cleared after the node.
+  // Registers that no later node reads.
   std::vector<size_t> last_uses;
 
  private:
