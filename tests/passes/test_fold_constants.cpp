@@ -111,3 +111,25 @@ output %add = user "y"
   CHECK(program.state.contains("folded_exp"));
   CHECK_FALSE(program.state.contains("folded_t"));
 }
+
+TEST_CASE("a result may come from a value that itself stays") {
+  const std::string text = R"(program
+symbol n in [1, inf]
+input %c: f32[4, 3] = constant "c"
+input %x: f32[n, 3] = user "x"
+%t: f32[3, 4] strides [1, 3] = aten::t(self=%c)
+%product: f32[n, 4] = aten::mm(self=%x, mat2=%t)
+%sum: f32[4] = aten::sum.dim_IntList(self=%t, dim=[0])
+%y: f32[n, 4] = aten::add.Tensor(self=%product, other=%sum)
+output %y = user "y"
+)";
+  const std::map<std::string, at::Tensor> state = {{"c", at::randn({4, 3})}};
+  Program program = parse(text, state);
+  CHECK(fold_constants(program));
+  eliminate_dead_code(program);
+  verify(program);
+  CHECK(program.str().find("aten::sum") == std::string::npos);
+  CHECK(program.str().find("aten::t(self=%c)") != std::string::npos);
+  const auto x = at::randn({2, 3});
+  CHECK(at::allclose(Interpreter(program).run({x})[0].toTensor(), Interpreter(parse(text, state)).run({x})[0].toTensor()));
+}

@@ -283,6 +283,16 @@ Result cosine_similarity(const Node& node, NodeBuilder& build) {
   return {build("aten::sum.dim_IntList", {{"self", product}, {"dim", dim}})};
 }
 
+// The norm of x1 - x2 + eps along the last dim.
+Result pairwise_distance(const Node& node, NodeBuilder& build) {
+  Value* difference = build.binary("aten::sub.Tensor", node.get("x1"), node.get("x2"));
+  Value* moved = build.binary("aten::add.Tensor", difference, node.get("eps"));
+  return {build("aten::linalg_vector_norm", {{"self", moved},
+                                             {"ord", node.get("p")},
+                                             {"dim", std::vector<Expr>{-1}},
+                                             {"keepdim", node.get("keepdim")}})};
+}
+
 // v * g / |v|, the norm over all dims but one (over all of them for -1).
 Result weight_norm(const Node& node, NodeBuilder& build) {
   Value* v = node.tensor("v");
@@ -312,6 +322,7 @@ constexpr DecompositionRow kTable[] = {
     {"aten::cosine_similarity", cosine_similarity},
     {"aten::_trilinear", trilinear},
     {"aten::_weight_norm", weight_norm},
+    {"aten::pairwise_distance", pairwise_distance},
     {"aten::addmm", addmm},
     {"aten::addmv", addmv},
     {"aten::addr", addr},

@@ -106,7 +106,21 @@ class Folder {
     return reads && *bytes_of(value) <= std::max(kAlwaysKept, source_bytes_.at(value));
   }
 
-  // The foldable part of the program as a program of its own.
+  // The nodes that compute `results` from constants. Some of them stay in the graph as well: others read them, and they
+  // are not worth storing.
+  static std::unordered_set<const Node*> producers_of(const std::vector<Value*>& results) {
+    std::unordered_set<const Node*> nodes;
+    std::vector<const Value*> pending(results.begin(), results.end());
+    while (!pending.empty()) {
+      const Node* node = pending.back()->producer();
+      pending.pop_back();
+      if (node == nullptr || !nodes.insert(node).second) continue;
+      node->for_each_input([&](const Value* input) { pending.push_back(input); });
+    }
+    return nodes;
+  }
+
+  // The part of the program that computes `results`, as a program of its own.
   std::vector<at::Tensor> evaluate(const std::vector<Value*>& results) {
     Program part;
     std::unordered_map<const Value*, Value*> copies;
@@ -117,8 +131,9 @@ class Folder {
       part.state[input.target] = program_.state.at(input.target);
       copies[input.value] = value;
     }
+    const auto needed = producers_of(results);
     for (const auto& node : graph_)
-      if (foldable_.contains(&node)) copy(node, *part.graph, copies);
+      if (needed.contains(&node)) copy(node, *part.graph, copies);
     for (const auto* result : results) {
       part.graph->add_output(copies.at(result));
       part.outputs.push_back({OutputKind::UserOutput, copies.at(result), result->name()});

@@ -88,6 +88,15 @@ Outputs expand(Lowering& l, const AtenNode& n) {
   return {l.expand(l.input(n, "self"), n.tensor("self")->sizes(), out_sizes(n))};
 }
 
+Outputs broadcast_tensors(Lowering& l, const AtenNode& n) {
+  const auto values = l.inputs(n, "tensors");
+  const auto& tensors = n.tensors("tensors");
+  Outputs outputs;
+  for (size_t i = 0; i < values.size(); ++i)
+    outputs.push_back(l.expand(values[i], tensors[i]->sizes(), out_sizes(n, i)));
+  return outputs;
+}
+
 // as_strided of a contiguous tensor: element i0, i1, ... lies at offset + i0 * stride0 + i1 * stride1 + ...
 Outputs as_strided(Lowering& l, const AtenNode& n) {
   const AtenValue* self = n.tensor("self");
@@ -157,6 +166,7 @@ constexpr OpRow kRows[] = {
     {"aten::adjoint", matrix_transpose},
     {"aten::as_strided", as_strided},
     {"aten::as_strided_copy", as_strided},
+    {"aten::broadcast_tensors", broadcast_tensors},
     {"aten::broadcast_to", expand},
     {"aten::channel_shuffle", channel_shuffle},
     {"aten::expand", expand},
