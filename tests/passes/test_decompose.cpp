@@ -84,6 +84,16 @@ const std::vector<Case> kCases = {
     {"aten::linalg_vector_norm", "self=%a, ord=inf, dim=[-1]", {"%a: f32[b, 6]"}, {"%y: f32[b]"}},
     {"aten::linalg_vector_norm", "self=%a, ord=-inf, dim=[-1]", {"%a: f32[b, 6]"}, {"%y: f32[b]"}},
     {"aten::linalg_vector_norm", "self=%a, ord=3, dim=[0], dtype=f64", {"%a: f32[b, 6]"}, {"%y: f64[6]"}},
+    {"aten::cosine_similarity", "x1=%a, x2=%v, dim=-1", {"%a: f32[b, 6]", "%v: f32[b, 6]"}, {"%y: f32[b]"}},
+    {"aten::cosine_similarity", "x1=%a, x2=%v, eps=0.5", {"%a: f32[b, 3, 2]", "%v: f32[b, 3, 2]"}, {"%y: f32[b, 2]"}},
+    {"aten::pairwise_distance", "x1=%a, x2=%v", {"%a: f32[b, 6]", "%v: f32[b, 6]"}, {"%y: f32[b]"}},
+    {"aten::pairwise_distance", "x1=%a, x2=%v, p=1, keepdim=True", {"%a: f32[b, 6]", "%v: f32[6]"}, {"%y: f32[b, 1]"}},
+    {"aten::_weight_norm", "v=%a, g=%v", {"%a: f32[4, 3, 2]", "%v: f32[4, 1, 1]"}, {"%y: f32[4, 3, 2]"}},
+    {"aten::_weight_norm", "v=%a, g=%v, dim=-1", {"%a: f32[4, 3]", "%v: f32[]"}, {"%y: f32[4, 3]"}},
+    {"aten::_trilinear",
+     "i1=%a, i2=%v, i3=%w, expand1=[1, 3], expand2=[0], expand3=[1, 2], sumdim=[2, 3]",
+     {"%a: f32[b, 2]", "%v: f32[4, 2, 3]", "%w: f32[b, 3]"},
+     {"%y: f32[b, 4]"}},
 };
 
 Program build(const Case& test) {

@@ -360,7 +360,7 @@ case("col2im", lambda x: F.fold(x, (5, 6), 2, padding=1, stride=2), lambda b: (f
 _index = lambda b: (f(b, 4, 5), ints(2, 3, low=-4, high=4))  # noqa: E731
 case("gather", lambda x, i: (x.gather(1, i), x.gather(0, i % x.shape[0])), lambda b: (f(b, 4), ints(b, 3, low=0, high=4)))
 case("gather_smaller_index", lambda x, i: x.gather(1, i), lambda b: (f(b + 2, 4), ints(b, 3, low=0, high=4)))
-case("take_along_dim", lambda x, i: torch.take_along_dim(x, i, 1), lambda b: (f(b, 4), ints(b, 2, low=-4, high=4)))
+case("take_along_dim", lambda x, i: torch.take_along_dim(x, i, 1), lambda b: (f(b, 4), ints(b, 2, low=-4, high=4)), is_static=True)  # torch.export fixes the batch
 case("index_select", lambda x, i: (x.index_select(1, i), x.index_select(-1, i[:1])), lambda b: (f(b, 4), ints(3, low=0, high=4)))
 case("take", lambda x, i: x.take(i), lambda b: (f(b, 4), ints(2, 2, low=-4, high=4)))
 case("index_one", lambda x, i: (x[:, i], x[:, :, i[0]], x[:, i[0, 0]]), _index)
