@@ -135,7 +135,7 @@ const std::vector<std::string>& expression_words() {
       "s0",    "s1",  "u0",  "+",    "-",     "*",         "**",      "/",        "//",       "%",   "(",    ")",
       ",",     "not ", "~",  "and ", "==",    "<",         "!=",      "Max(",     "Mod(",     "Pow(", "Add(", "Mul(",
       "Integer(", "FloorDiv(", "CleanDiv(", "PythonMod(", "LShift(", "RShift(", "ModularIndexing(", "FloatPow(",
-      "TruncToInt(", "Piecewise(ExprCondPair(", "Where(", "Eq(", "Float('1e308')", "Float('0')", "oo", "True", "0.5",
+      "TruncToInt(", "//s0", "%s1", "*(s0+s1)", "**s0", "-1.5", ">s1", "Piecewise(ExprCondPair(", "Where(", "Eq(", "Float('1e308')", "Float('0')", "oo", "True", "0.5",
       "L['x'].size()[0]", "L['x']", ".size()[", "Symbol('s0', integer=True)", "ToFloat(", "OpaqueUnaryFn_sqrt("};
   return words;
 }
@@ -218,7 +218,7 @@ input %x: f32[N, 4] = user "x"
 %mul: f32[N, 2] = aten::mul.Tensor(self=%split, other=%split_1)
 %perm: f32[2, N] = aten::permute(self=%mul, dims=[1, 0])
 %to: f16[2, N] = aten::_to_copy(self=%perm, dtype=f16)
-output %add = buffer "b"
+output %add = buffer_mutation "b"
 output %to = user "half"
 )"};
 

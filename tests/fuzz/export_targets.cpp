@@ -132,7 +132,7 @@ class Manifest final : public Target {
     metadata.export_dtype = "float32";
     metadata.kwargs = R"({"input_ids": {"rank": 2, "shape": [2, 5], "dtype": "int64"}})";
     metadata.out_constants = "[[1, null]]";
-    return {{{"", manifest_json(ExportFormat::Onnx, {{"model", "model.onnx", metadata}, {"decode", "decode.onnx", {}}})}}};
+    return {{{"", manifest_json(ExportFormat::Onnx, {{"model", "model.onnx", metadata}, {"decode", "decode.onnx", metadata}})}}};
   }
   Files mutate(const Files& seed, Random& random) const override { return {{"", mutate_json(seed.at(""), random)}}; }
   void read(const Files& input, const std::filesystem::path&) const override {

@@ -72,7 +72,8 @@ std::string string_value(const std::string& old, Random& random) {
       "",      " ",     "/",        "..",  "../../etc/passwd", "/etc/passwd", "a/b", "模型 ü", "\xf0\x9f\x98\x80", "'\"#.",
       "null",  "NaN",   "Infinity", "-1",  "1e999",            "0x10",        "%s%n", "float32", "I64",             "BOOL",
       "as_int", "weight_0", "x",    "s0",  "torch.ops.aten.add.Tensor", "[]", "{}", "\n", std::string("a\0b", 3)};
-  switch (random.below(5)) {
+  if (random.one_in(300)) return repeated("[", kDeep) + repeated("]", random.one_in(2) ? kDeep : 0);
+  switch (random.below(4)) {
     case 0:
       return old + old;
     case 1:
@@ -82,8 +83,6 @@ std::string string_value(const std::string& old, Random& random) {
       if (!text.empty()) text[random.below(text.size())] = static_cast<char>(32 + random.below(95));
       return text;
     }
-    case 3:
-      return repeated("[", kDeep) + repeated("]", random.one_in(2) ? kDeep : 0);
     default:
       return random.pick(kStrings);
   }
@@ -308,7 +307,7 @@ std::string mutate_json(const std::string& text, Random& random) {
   if (json.is_discarded()) return mutate_bytes(text, text, random);
   for (size_t count = 1 + random.below(3); count-- > 0;) change_json(json, random);
   std::string changed = json.dump(-1, ' ', random.one_in(4), Json::error_handler_t::replace);
-  if (random.one_in(50)) changed = repeated("[", kDeep) + changed + repeated("]", kDeep);
+  if (random.one_in(1000)) changed = repeated("[", kDeep) + changed + repeated("]", kDeep);
   return changed;
 }
 
@@ -343,7 +342,7 @@ std::string mutate_words(const std::string& text, const std::vector<std::string>
         std::swap(parts[at], parts[random.below(parts.size())]);
         break;
       case 3:
-        parts.insert(place, repeated(random.pick(words), random.one_in(20) ? kDeep : random.below(40)));
+        parts.insert(place, repeated(random.pick(words), random.one_in(300) ? kDeep : random.below(40)));
         break;
       case 4: {
         const std::vector<std::string> piece(place, place + static_cast<std::ptrdiff_t>(random.below(parts.size() - at)));

@@ -1,5 +1,6 @@
 #include "transporters/dynamo/pickle_reader.h"
 
+#include <algorithm>
 #include <bit>
 #include <cstdint>
 #include <cstring>
@@ -61,10 +62,21 @@ std::optional<ScalarType> torch_dtype(const std::string& name) {
   return found == table.end() ? std::nullopt : std::optional(found->second);
 }
 
+// More than the values of any model need.
+constexpr int kMaxDepth = 200;
+constexpr uint64_t kMaxRepeated = 64 << 20;
+
 // The opcodes of pickle's protocols 2 to 5 that data without code needs (Lib/pickletools.py describes them).
 class Unpickler {
  public:
   Unpickler(const ZipReader& zip, std::string_view code) : zip_(zip), code_(code) {}
+  ~Unpickler() {
+    if (done_) return;
+    // Containers that hold themselves would never go, and deep ones would go by a recursion as deep.
+    for (const PickleValue& container : containers_) empty(container);
+  }
+  Unpickler(const Unpickler&) = delete;
+  Unpickler& operator=(const Unpickler&) = delete;
 
   PickleValue run() {
     while (true) {
@@ -76,8 +88,13 @@ class Unpickler {
         case '\x95':  // FRAME
           take(8);
           break;
-        case '.':  // STOP
-          return pop();
+        case '.': {  // STOP
+          PickleValue value = pop();
+          std::map<const void*, int> heights;
+          for (const PickleValue& container : containers_) height(container, 0, heights);
+          done_ = true;
+          return value;
+        }
         case 'N':
           push({});
           break;
@@ -115,10 +132,10 @@ class Unpickler {
           push(tuple({}));
           break;
         case ']':
-          push({std::make_shared<PickleList>()});
+          push(made({std::make_shared<PickleList>()}));
           break;
         case '}':
-          push({std::make_shared<PickleDict>()});
+          push(made({std::make_shared<PickleDict>()}));
           break;
         case '(':
           marks_.push_back(stack_.size());
@@ -264,12 +281,56 @@ class Unpickler {
     return values;
   }
 
-  static PickleValue tuple(PickleList values) { return {std::make_shared<PickleList>(std::move(values)), true}; }
+  // Keeps a container that was made in mind.
+  PickleValue made(PickleValue container) const {
+    containers_.push_back(container);
+    return container;
+  }
+
+  static void empty(const PickleValue& container) {
+    if (const auto* list = container.get_if<std::shared_ptr<PickleList>>()) (*list)->clear();
+    if (const auto* dict = container.get_if<std::shared_ptr<PickleDict>>()) (*dict)->clear();
+    if (const auto* object = container.get_if<std::shared_ptr<PickleObject>>()) (*object)->state.reset();
+  }
+
+  // Levels of containers in the value; `heights` holds those that are known, and -1 for those around it.
+  int height(const PickleValue& value, int depth, std::map<const void*, int>& heights) const {
+    const void* key = value.list();
+    if (key == nullptr) key = value.dict();
+    if (key == nullptr) key = value.object();
+    if (key == nullptr) return 0;
+    const auto [known, is_new] = heights.try_emplace(key, -1);
+    if (!is_new && known->second < 0) fail("has a value that holds itself");
+    if (depth + (is_new ? 1 : known->second) > kMaxDepth) fail("nests deeper than " + std::to_string(kMaxDepth) + " levels");
+    if (!is_new) return known->second;
+    int highest = 0;
+    const auto visit = [&](const PickleValue& inner) {
+      highest = std::max(highest, height(inner, depth + 1, heights));
+    };
+    if (const PickleList* list = value.list())
+      for (const PickleValue& element : *list) visit(element);
+    if (const PickleDict* dict = value.dict())
+      for (const auto& [name, element] : *dict) {
+        visit(name);
+        visit(element);
+      }
+    if (const PickleObject* object = value.object(); object != nullptr && object->state) visit(*object->state);
+    return known->second = highest + 1;
+  }
+
+  PickleValue tuple(PickleList values) const {
+    return made({std::make_shared<PickleList>(std::move(values)), true});
+  }
 
   const PickleValue& remembered(uint64_t key) {
     const auto found = memo_.find(key);
     if (found == memo_.end()) fail("refers to a value that it does not hold");
-    return found->second;
+    // A short file could name one long text many times.
+    const PickleValue& value = found->second;
+    if (const auto* text = value.get_if<std::string>()) repeated_ += text->size();
+    if (const auto* tensor = value.get_if<TensorData>()) repeated_ += tensor->sizes.size() * 2 * sizeof(int64_t);
+    if (repeated_ > kMaxRepeated) fail("repeats more than " + std::to_string(kMaxRepeated) + " bytes of text");
+    return value;
   }
 
   std::string text(const PickleValue& value) const {
@@ -351,11 +412,11 @@ class Unpickler {
     if ((name == "torch._utils._rebuild_parameter" || name == "torch._tensor._rebuild_from_type_v2") &&
         !arguments->empty() && arguments->front().get_if<TensorData>() != nullptr)
       return arguments->front();
-    if (name == "collections.OrderedDict" && arguments->empty()) return {std::make_shared<PickleDict>()};
+    if (name == "collections.OrderedDict" && arguments->empty()) return made({std::make_shared<PickleDict>()});
     if (name == "torch.Size" && arguments->size() == 1) return arguments->front();
     // The attributes of other objects come with BUILD; arguments of their constructors are not kept.
     if (make_object || name == "copyreg._reconstructor" || name == "torch.device")
-      return {std::make_shared<PickleObject>(PickleObject{*function, nullptr})};
+      return made({std::make_shared<PickleObject>(PickleObject{*function, nullptr})});
     fail("needs Python's '" + name + "'");
   }
 
@@ -372,6 +433,9 @@ class Unpickler {
   std::vector<PickleValue> stack_;
   std::vector<size_t> marks_;
   std::map<uint64_t, PickleValue> memo_;
+  mutable std::vector<PickleValue> containers_;  // all that were made
+  uint64_t repeated_ = 0;                        // bytes taken from the memo
+  bool done_ = false;
 };
 
 }  // namespace
@@ -420,18 +484,22 @@ std::optional<std::string> place_in_storage(TensorData& data, std::string_view s
   if (data.sizes.size() != data.strides.size()) return "sizes and strides differ in number";
   const auto element = static_cast<int64_t>(c10::elementSize(data.dtype));
   const auto available = static_cast<int64_t>(storage.size()) / element;
-  int64_t last = offset, numel = 1;
+  int64_t last = offset, numel = 1;  // of the axes that are not empty: strides multiply those
+  bool empty = false;
   for (size_t i = 0; i < data.sizes.size(); ++i) {
     int64_t reach = 0;
     if (data.sizes[i] < 0 || data.strides[i] < 0 || offset < 0) return "has negative sizes, strides or offset";
+    if (data.sizes[i] == 0) {
+      empty = true;
+      continue;
+    }
     if (__builtin_mul_overflow(numel, data.sizes[i], &numel)) return "has sizes beyond 64 bits";
-    if (data.sizes[i] == 0) continue;
     if (__builtin_mul_overflow(data.sizes[i] - 1, data.strides[i], &reach) ||
         __builtin_add_overflow(last, reach, &last))
       return "has sizes beyond 64 bits";
   }
   data.data = nullptr;
-  if (numel == 0) return std::nullopt;
+  if (empty) return std::nullopt;
   if (last < 0 || last >= available)
     return "has " + std::to_string(storage.size()) + " bytes, too few for a tensor that reaches element " +
            std::to_string(last);

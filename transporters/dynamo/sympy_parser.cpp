@@ -301,10 +301,8 @@ class Parser {
   }
 
   Expr factor() {
-    if (accept("-")) {
-      const Depth depth(*this);
-      return multiply(Expr(-1), factor());
-    }
+    const Depth depth(*this);
+    if (accept("-")) return multiply(Expr(-1), factor());
     if (accept("+")) return factor();
     Expr base = atom();
     skip_space();
