@@ -113,5 +113,31 @@ TEST_CASE("code and damage are refused") {
   CHECK(tensor("K\x00(J\xff\xff\xff\xfft(K\x01t"s).find("negative") != std::string::npos);
 }
 
+TEST_CASE("values that hold themselves, or nest without end, are refused and leave no memory behind") {
+  CHECK(error("]q\x01h\x01\x61.").find("a value that holds itself") != std::string::npos);
+  CHECK(error("}q\x01(K\x01h\x01u.").find("a value that holds itself") != std::string::npos);
+  const auto nested = [](size_t levels) { return std::string(levels, ']') + std::string(levels - 1, 'a') + "."; };
+  CHECK(error(nested(200)) == "");
+  CHECK(error(nested(201)).find("nests deeper than 200 levels") != std::string::npos);
+  CHECK(error(nested(100'000)).find("nests deeper than 200 levels") != std::string::npos);
+  CHECK(error(std::string(100'000, ']') + std::string(99'999, 'a')).find("ends too early") != std::string::npos);
+  // Each level twice: 2^60 ways to the innermost list.
+  std::string doubled = "]";
+  for (int i = 0; i < 60; ++i) doubled += "q\x01h\x01\x86";
+  CHECK(error(doubled + ".") == "");
+}
+
+TEST_CASE("a text may not be repeated until memory is gone") {
+  const std::string text(1 << 20, 'x');
+  const auto repeated = [&](size_t times) {
+    std::string code("X\x00\x00\x10\x00", 5);
+    code += text + "q\x01(";
+    for (size_t i = 0; i < times; ++i) code += "h\x01";
+    return error(code + "t.");
+  };
+  CHECK(repeated(8) == "");
+  CHECK(repeated(100).find("repeats more than 67108864 bytes") != std::string::npos);
+}
+
 }  // namespace
 }  // namespace transporters::dynamo

@@ -199,10 +199,10 @@ symbol M in [0, inf] hint 3
 input %w: f32[2, 3] = parameter "w"
 input %c: f32[1] = constant "c"
 input %x: f32[N, 3] = user "x"
-input %y: f32[2*N + M, 3] = user "past.0"
+input %y: f32[M, 3] = user "past.0"
 %linear: f32[N, 2] = aten::linear(input=%x, weight=%w)
 %view: f32[2*N] = aten::view(self=%linear, size=[2*N])
-%cat: f32[3*N + M, 3] = aten::cat(tensors=[%x, %y])
+%cat: f32[N + M, 3] = aten::cat(tensors=[%x, %y])
 %sum: f32[3] = aten::sum.dim_IntList(self=%cat, dim=[0])
 output %view = user "y"
 output %sum = user "sum"
