@@ -1,6 +1,6 @@
 # The two commands: `make run` exports a real model and compares it with PyTorch; `make test` runs all tests.
 .DEFAULT_GOAL := help
-.PHONY: help setup configure build test run bench format tidy install clean
+.PHONY: help setup configure build test fuzz run bench format tidy install clean
 
 # Programs of the virtual environment (cmake, ninja, python) come first.
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
@@ -12,7 +12,7 @@ SOURCES = $(shell git ls-files '*.cpp' '*.h')
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "%-10s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
 	@echo 'Variables: PRESET=release|debug|asan, QUICK=1 (tests without the slow ones), PREFIX=DIR (install),'
-	@echo '           ARGS="--peer --write" (bench)'
+	@echo '           ARGS="--peer --write" (bench), SECONDS=300 and SEED=1 (fuzz)'
 
 .venv/setup.stamp: $(wildcard requirements/*.txt) scripts/debian-packages.txt scripts/setup.sh
 	scripts/setup.sh
@@ -33,6 +33,11 @@ test: configure  ## build, then run the C++ tests and the Python tests
 	cmake --build $(BUILD) --target transporters_cli $(addprefix test_,$(AREAS))
 	ctest --test-dir $(BUILD) --output-on-failure -R '^($(subst $(subst ,, ),|,$(AREAS)))$$'
 	TRANSPORTERS_BUILD='$(CURDIR)/$(BUILD)' python -m pytest tests/python/test_exported_model.py
+
+# Long: SECONDS for each reader. Another SEED gives other inputs. ctest runs two seconds of each.
+fuzz: configure  ## give damaged files to the readers, under sanitizers, for SECONDS=300 each
+	cmake --build $(BUILD) --target fuzz_readers
+	$(BUILD)/tests/fuzz/fuzz_readers --seconds $(or $(SECONDS),300) --seed $(or $(SEED),1)
 
 run: build  ## export a real sentence-embedding model to ONNX, run it, compare with eager PyTorch
 	TRANSPORTERS_BUILD='$(CURDIR)/$(BUILD)' python scripts/run_minilm.py

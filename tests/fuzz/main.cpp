@@ -26,6 +26,14 @@ extern "C" int __sanitizer_install_malloc_and_free_hooks(void (*)(const volatile
                                                          void (*)(const volatile void*));
 extern "C" size_t __sanitizer_get_allocated_size(const volatile void*);
 
+// The sanitizers' options, unless ASAN_OPTIONS and the like say otherwise.
+extern "C" const char* __asan_default_options() {
+  return "detect_container_overflow=0:max_allocation_size_mb=1024:handle_abort=1";
+}
+extern "C" const char* __ubsan_default_options() { return "halt_on_error=1:print_stacktrace=1"; }
+// What libtorch's static initialisers keep.
+extern "C" const char* __lsan_default_suppressions() { return "leak:libtorch_cpu.so\nleak:libc10.so\nleak:libgomp.so\n"; }
+
 namespace transporters::fuzz {
 namespace {
 
