@@ -25,14 +25,9 @@ configure: setup
 build: configure  ## build the library, the command line, examples and tests
 	cmake --build $(BUILD)
 
-# Areas whose tests are part of the check. The others under tests/ (onnx ops, .pt2 archives, shape rules, runners, command
-# line, package) build with `make build` and join the check once they pass as a whole.
-AREAS := symbolic symbolic_torch graph passes trace export export_config
-
-test: configure  ## build, then run the C++ tests and the Python tests
-	cmake --build $(BUILD) --target transporters_cli $(addprefix test_,$(AREAS))
-	ctest --test-dir $(BUILD) --output-on-failure -R '^($(subst $(subst ,, ),|,$(AREAS)))$$'
-	TRANSPORTERS_BUILD='$(CURDIR)/$(BUILD)' python -m pytest tests/python/test_exported_model.py
+test: build  ## build, then run the C++ tests and the Python tests
+	ctest --test-dir $(BUILD) --output-on-failure -j2
+	TRANSPORTERS_BUILD='$(CURDIR)/$(BUILD)' python -m pytest -n 2 --dist worksteal $(if $(QUICK),-m 'not slow')
 
 # Long: SECONDS for each reader. Another SEED gives other inputs. ctest runs two seconds of each.
 fuzz: configure  ## give damaged files to the readers, under sanitizers, for SECONDS=300 each

@@ -19,8 +19,8 @@ input %stats: f32[3] = buffer "stats"
 input %cache: f32[3] = buffer "cache" non_persistent
 input %c: f32[] = constant "lifted"
 input %x: f32[batch, 3] = user "x"
-input None = user "mask"
 input %past: f32[beta, 2*beta + batch] = user "for.0"
+input None = user "mask"
 %linear: f32[batch, 2] = aten::linear(input=%x, weight=%w)  @ net
 %add: f32[batch, 2] = aten::add.Tensor(self=%linear, other=%linear, alpha=-inf)  @ net.inner
 %full: f32[batch + beta] = aten::full(size=[batch + beta], fill_value=batch)
@@ -44,9 +44,8 @@ Program program() {
   row.data = static_cast<const float*>(weight.data) + 3;
   net.state = {{"net.weight", weight},   {"net.tied", weight},     {"net.row", row},
                {"stats", counting({3})}, {"cache", counting({3})}, {"lifted", counting({})}};
-  net.in_spec =
-      TreeSpec::tuple({TreeSpec::tuple({TreeSpec::leaf()}),
-                       TreeSpec::dict({"mask", "for"}, {TreeSpec::leaf(), TreeSpec::list({TreeSpec::leaf()})})});
+  net.in_spec = TreeSpec::tuple({TreeSpec::tuple({TreeSpec::leaf(), TreeSpec::list({TreeSpec::leaf()})}),
+                                 TreeSpec::dict({"mask"}, {TreeSpec::leaf()})});
   net.out_spec = TreeSpec::dict({"y"}, {TreeSpec::list(std::vector<TreeSpec>(5))});
   net.example_inputs = {{"x", counting({3, 3})}, {"for.0", counting({4, 11})}};
   return net;
@@ -117,7 +116,7 @@ TEST_CASE("sizes become nodes, each once, where they are first needed") {
   CHECK(model["range_constraints"] ==
         Json{{"s0", {{"min_val", 1}, {"max_val", 16}}}, {"s1", {{"min_val", 0}, {"max_val", nullptr}}}});
   CHECK(model["guards_code"] ==
-        Json::array({"L['for'][0].size()[1] == (L['x'].size()[0] + (2 * L['for'][0].size()[0]))"}));
+        Json::array({"L['arg_1'][0].size()[1] == (L['x'].size()[0] + (2 * L['arg_1'][0].size()[0]))"}));
   const Json& add = graph["nodes"][1];
   CHECK(add["inputs"][2] == Json{{"name", "alpha"}, {"arg", {{"as_float", "-Infinity"}}}, {"kind", 2}});
   CHECK(add["metadata"]["nn_module_stack"] ==
@@ -134,7 +133,7 @@ TEST_CASE("the signature follows torch.export's") {
   for (const Json& spec : module["signature"]["input_specs"]) inputs.push_back(spec.begin().key());
   for (const Json& spec : module["signature"]["output_specs"]) outputs.push_back(spec.begin().key());
   CHECK(inputs == std::vector<std::string>{"parameter", "parameter", "parameter", "buffer", "buffer", "tensor_constant",
-                                           "user_input", "constant_input", "user_input"});
+                                           "user_input", "user_input", "constant_input"});
   CHECK(outputs == std::vector<std::string>{"buffer_mutation", "user_output", "user_output", "user_output",
                                             "user_output", "user_output"});
   std::string names;
@@ -143,9 +142,42 @@ TEST_CASE("the signature follows torch.export's") {
   CHECK(names == "p_net_weight p_net_tied p_net_row b_stats b_cache c_lifted x for_0 ");
   const Json& root = module["module_call_graph"][0];
   CHECK(root["fqn"] == "");
-  // "for" can't be an argument of Python code: torch makes up names.
-  CHECK(root["signature"]["forward_arg_names"] == nullptr);
+  // "for" can't be an argument of Python code.
+  CHECK(root["signature"]["forward_arg_names"] == Json{"x", "arg_1", "mask"});
   CHECK(module["module_call_graph"][1] == Json{{"fqn", "net"}, {"signature", nullptr}});
+}
+
+TEST_CASE("arguments get names that Python code can have") {
+  const TemporaryFolder folder;
+  const auto written = [&](const std::vector<std::string>& names, const TreeSpec& spec) {
+    Program net = parse_program("program Net\ninput %w: f32[2] = parameter \"w\"\noutput %w = user \"y\"\n");
+    net.state["w"] = counting({2});
+    for (const std::string& name : names)
+      net.inputs.push_back(
+          {.value = net.graph->add_input("x", TensorType{ScalarType::Float, {2}, {}}), .target = name});
+    net.in_spec = spec;
+    save(net, folder / "net.pt2");
+    const Program read = load(folder / "net.pt2");
+    for (size_t i = 0; i < names.size(); ++i) CHECK(read.inputs[i + 1].target == names[i]);
+    const ZipReader zip(MappedFile::open((folder / "net.pt2").string()));
+    return model_of(zip)["graph_module"]["module_call_graph"][0]["signature"]["forward_arg_names"];
+  };
+  const auto call = [](size_t positional, const std::vector<std::string>& keywords) {
+    return TreeSpec::tuple({TreeSpec::tuple(std::vector<TreeSpec>(positional)),
+                            TreeSpec::dict(keywords, std::vector<TreeSpec>(keywords.size()))});
+  };
+  CHECK(written({"x", "self"}, call(2, {})) == Json{"x", "arg_1"});
+  CHECK(written({"past.0", "past.1", "2d"}, call(3, {})) == Json{"past", "arg_1", "arg_2"});
+  CHECK(written({"for", "arg_0"}, call(2, {})) == Json{"arg_0", "arg_1"});
+  CHECK(written({"torch", "arg_0", "device"}, call(1, {"arg_0", "device"})) == Json{"arg_0_", "arg_0", "device"});
+  // Without a structure: keyword arguments where all can be.
+  CHECK(written({"x", "mask"}, {}) == Json{"x", "mask"});
+  CHECK(written({"x", "mask.0"}, {}) == Json{"x", "mask"});
+  CHECK(error_of([&] {
+          written({"x", "for"}, call(1, {"for"}));
+        }) ==
+        "[dynamo] the keyword argument 'for' can't be an argument of the Python code that torch makes of a .pt2 file; "
+        "rename it, or pass it by position");
 }
 
 TEST_CASE("the same program gives the same bytes, and reads back") {

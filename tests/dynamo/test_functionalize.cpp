@@ -76,6 +76,36 @@ TEST_CASE("results are cast to the type of the tensor that is written") {
         "output %_to_copy = user \"e\"\n");
 }
 
+TEST_CASE("batch norm in training mode moves its statistics, which its schema does not say") {
+  const std::string inputs =
+      "input %m: f32[3] = buffer \"mean\"\ninput %v: f32[3] = buffer \"var\"\ninput %x: f32[2, 3] = user \"x\"\n";
+  CHECK(functional(inputs + "%y: f32[2, 3] = aten::batch_norm(input=%x, weight=None, bias=None, running_mean=%m, "
+                            "running_var=%v, training=True, momentum=0.1, eps=1e-05, cudnn_enabled=True)\n"
+                            "%t: f32[3, 2] strides [1, 3] = aten::t(self=%y)\n"
+                            "%s: f32[3] = aten::relu(self=%m)\n"
+                            "output %y = user \"y\"\noutput %t = user \"t\"\noutput %s = user \"s\"\n") ==
+        "%_native_batch_norm_legit_functional_0: f32[2, 3], %_native_batch_norm_legit_functional_1: f32[3], "
+        "%_native_batch_norm_legit_functional_2: f32[3], %_native_batch_norm_legit_functional_3: f32[3], "
+        "%_native_batch_norm_legit_functional_4: f32[3] = aten::_native_batch_norm_legit_functional(input=%x, "
+        "weight=None, "
+        "bias=None, running_mean=%m, running_var=%v, training=True, momentum=0.1, eps=1e-05)\n"
+        "%t: f32[3, 2] strides [1, 3] = aten::t(self=%_native_batch_norm_legit_functional_0)\n"
+        "%s: f32[3] = aten::relu(self=%_native_batch_norm_legit_functional_3)\n"
+        "output %_native_batch_norm_legit_functional_3 = buffer_mutation \"mean\"\n"
+        "output %_native_batch_norm_legit_functional_4 = buffer_mutation \"var\"\n"
+        "output %_native_batch_norm_legit_functional_0 = user \"y\"\n"
+        "output %t = user \"t\"\noutput %s = user \"s\"\n");
+  const std::string evaluating =
+      "%y: f32[2, 3] = aten::batch_norm(input=%x, weight=None, bias=None, running_mean=%m, running_var=%v, "
+      "training=False, momentum=0.1, eps=1e-05, cudnn_enabled=True)\noutput %y = user \"y\"\n";
+  CHECK(functional(inputs + evaluating) == evaluating);
+  CHECK(error(inputs + "%y: f32[2, 3] = aten::instance_norm(input=%x, weight=None, bias=None, running_mean=%m, "
+                       "running_var=%v, use_input_stats=True, momentum=0.1, eps=1e-05, cudnn_enabled=True)\n"
+                       "output %y = user \"y\"\n") ==
+        "[dynamo] op 'aten::instance_norm': changes its running statistics, which is not supported; call eval() on the "
+        "module before exporting it");
+}
+
 TEST_CASE("what can't be made functional is told") {
   CHECK(error("input %w: f32[3] = parameter \"w\"\n%a: f32[3] = aten::relu_(self=%w)\noutput %a = user \"a\"\n") ==
         "[dynamo] the program writes to 'w'; only buffers and inputs can change, register it as a buffer");

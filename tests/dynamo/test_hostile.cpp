@@ -191,6 +191,17 @@ TEST_CASE("graphs that do not hold together name the place") {
   CHECK(archive.load_model([](Json& json) { graph(json)["nodes"][0]["target"] = "torch.ops.higher_order.cond"; }) ==
         at + "nodes[0]: the higher-order op 'cond' is not supported; export the model without control flow, under "
              "torch.no_grad()");
+  CHECK(archive.load_model([](Json& json) {
+    graph(json)["nodes"][0]["target"] = "torch.ops.higher_order.wrap_with_autocast";
+  }) == at +
+            "nodes[0]: a region under torch.autocast is not supported; call run_decompositions() on the program before "
+            "saving it, which makes the casts explicit");
+  CHECK(archive.load_model([](Json& json) {
+    graph(json)["sym_float_values"]["f"] = {{"as_expr", {{"expr_str", "Symbol('zuf0')"}, {"hint", nullptr}}}};
+    graph(json)["nodes"][0]["outputs"][0] = {{"as_sym_float", {{"as_name", "f"}}}};
+  }) == at +
+            "nodes[0].outputs[0]: a floating-point number that is read from a tensor ('f') is not supported; keep it a "
+            "tensor: leave out item() or float()");
   CHECK(archive.load_model([](Json& json) { graph(json)["nodes"][0]["target"] = "os.system"; }) ==
         at + "nodes[0]: 'os.system' is not supported");
   CHECK(archive.load_model([](Json& json) { graph(json)["nodes"][0]["inputs"].erase(1); }) ==

@@ -320,7 +320,7 @@ case("reshape_empty", lambda x: (x[:, :0].reshape(x.shape[0], 0, 2), x[:, :0].fl
 case("permute", lambda x: (x.permute(2, 0, 1), x.transpose(1, 2), x.movedim(0, -1), x.movedim((0, 1), (2, 0)), x.swapaxes(0, 1), x.mT), lambda b: (f(b, 3, 4),))
 case("t", lambda x: (x.t(), x.T, x[0].t()), lambda b: (f(b, 3),))
 case("unsqueeze_squeeze", lambda x: (x.unsqueeze(0), x.unsqueeze(-1), x.squeeze(), x.squeeze(1), x.squeeze(0), x.squeeze((1, 3)), x[:, None, :, None]), lambda b: (f(b + 1, 1, 3, 1),))
-case("expand", lambda x: (x.expand(2, -1, 5), x[:, :, None].expand(-1, -1, 4, x.shape[0]), x.expand_as(x.repeat(1, 5)), torch.broadcast_to(x, (3, x.shape[0], 2))), lambda b: (f(b, 1),))
+case("expand", lambda x: (x.expand(2, -1, 5), x[:, :, None].expand(-1, 4, x.shape[0]), x.expand_as(x.repeat(1, 5)), torch.broadcast_to(x, (3, x.shape[0], 2))), lambda b: (f(b, 1),))
 case("as_strided", lambda x: (x.as_strided((2, 3), (1, 2)), x.as_strided((2, 2), (2, 1), 3)), lambda b: (f(4, 5),), is_static=True)
 case("pixel_shuffle", lambda x: (F.pixel_shuffle(x, 2), F.pixel_unshuffle(x, 3)), lambda b: (f(b, 8, 6, 3),))
 case("pixel_unshuffle_order", nn.PixelUnshuffle(2), lambda b: (torch.arange(1.0, 9).reshape(1, 2, 2, 2).repeat(b, 1, 1, 1),))

@@ -1,4 +1,4 @@
-"""Runs a function through torch.export, our lowering and ONNX Runtime, and compares with torch."""
+"""Runs a function through torch.export, our conversion of the `.pt2` and ONNX Runtime, and compares with torch."""
 
 import subprocess
 from pathlib import Path
@@ -7,8 +7,6 @@ import numpy as np
 import onnx
 import onnxruntime
 import torch
-from fx_program import program_state, program_text
-from safetensors.torch import save_file
 
 onnxruntime.set_default_logger_severity(3)
 
@@ -32,20 +30,15 @@ class Lowerer:
         self.process.stdin.close()
         self.process.wait()
 
-    def __call__(self, program, opset=20, **names) -> Path:
+    def __call__(self, program, opset=20) -> Path:
         self.count += 1
-        stem = self.folder / str(self.count)
-        text, state, out = stem.with_suffix(".txt"), stem.with_suffix(".safetensors"), stem.with_suffix(".onnx")
-        text.write_text(program_text(program, **names))
-        tensors = program_state(program)
-        if tensors:
-            # safetensors refuses tensors that share memory: tied weights are told by name here.
-            save_file({name: tensor.clone().contiguous() for name, tensor in tensors.items()}, state)
-        self.process.stdin.write(f"{text}\t{state if tensors else '-'}\t{out}\t{opset}\n")
+        saved, out = (self.folder / f"{self.count}{suffix}" for suffix in (".pt2", ".onnx"))
+        torch.export.save(program, saved)
+        self.process.stdin.write(f"{saved}\t{out}\t{opset}\n")
         self.process.stdin.flush()
         answer = self.process.stdout.readline().strip()
         if answer != "ok":
-            raise LoweringError(f"{answer}\n{text.read_text()}")
+            raise LoweringError(f"{answer}\n{program.graph}")
         return out
 
 

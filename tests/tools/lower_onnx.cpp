@@ -1,31 +1,21 @@
-// Lowers texts of programs to ONNX. Each line of standard input is a job, tab-separated:
-//   PROGRAM.txt  STATE.safetensors|-  OUT.onnx  OPSET
-// and is answered by a line: "ok", or "error: " and the message. STATE holds parameters, buffers and constants by target.
-#include <fstream>
+// Converts `.pt2` files to ONNX. Each line of standard input is a job, tab-separated:
+//   PROGRAM.pt2  OUT.onnx  OPSET
+// and is answered by a line: "ok", or "error: " and the message.
 #include <iostream>
-#include <iterator>
 #include <sstream>
 
-#include "transporters/checkpoint/safetensors.h"
-#include "transporters/error.h"
-#include "transporters/onnx/lower.h"
-#include "transporters/onnx/writer.h"
+#include "transporters/dynamo/pt2.h"
+#include "transporters/export/exporters.h"
 
 using namespace transporters;
 
 namespace {
 
-void lower(const std::string& job) {
+void convert(const std::string& job) {
   std::istringstream line(job);
-  std::string text, state, out, opset;
-  for (auto* field : {&text, &state, &out, &opset}) std::getline(line, *field, '\t');
-  std::ifstream file(text);
-  Program program = parse_program(std::string(std::istreambuf_iterator<char>(file), {}));
-  if (state != "-") {
-    const auto tensors = SafetensorsFile::open(state);
-    for (const auto& name : tensors.names()) program.state[name] = tensors.get(name);
-  }
-  onnx::save(onnx::lower(program, {.opset = std::stoll(opset)}), out);
+  std::string program, out, opset;
+  for (auto* field : {&program, &out, &opset}) std::getline(line, *field, '\t');
+  OnnxExporter().convert(dynamo::load(program), {.opset_version = std::stoll(opset)}).save(out);
 }
 
 }  // namespace
@@ -33,7 +23,7 @@ void lower(const std::string& job) {
 int main() {
   for (std::string job; std::getline(std::cin, job);) {
     try {
-      lower(job);
+      convert(job);
       std::cout << "ok" << std::endl;
     } catch (const std::exception& error) {
       std::string message = error.what();

@@ -1,5 +1,6 @@
 // Writes, rewrites, shows and runs .pt2 files:
-//   pt2_tool write PROGRAM.txt STATE.safetensors OUT.pt2   tensors named "input:PATH" are example inputs
+//   pt2_tool write PROGRAM.txt STATE.safetensors OUT.pt2 [TWIN=NAME]...
+//       tensors named "input:PATH" are example inputs; TWIN is tied to NAME
 //   pt2_tool rewrite IN.pt2 OUT.pt2
 //   pt2_tool show IN.pt2
 //   pt2_tool run IN.pt2 (INPUTS.safetensors OUTPUTS.safetensors)...
@@ -63,8 +64,13 @@ void run_program(const tp::Program& program, const std::vector<std::string>& fil
 
 int run(const std::vector<std::string>& arguments) {
   const std::string command = arguments.empty() ? "" : arguments[0];
-  if (command == "write" && arguments.size() == 4) {
-    tp::dynamo::save(read_program(arguments[1], arguments[2]), arguments[3]);
+  if (command == "write" && arguments.size() >= 4) {
+    tp::Program program = read_program(arguments[1], arguments[2]);
+    for (size_t i = 4; i < arguments.size(); ++i) {
+      const auto equals = arguments[i].find('=');
+      program.state[arguments[i].substr(0, equals)] = program.state.at(arguments[i].substr(equals + 1));
+    }
+    tp::dynamo::save(program, arguments[3]);
   } else if (command == "rewrite" && arguments.size() == 3) {
     tp::dynamo::save(tp::dynamo::load(arguments[1]), arguments[2]);
   } else if (command == "show" && arguments.size() == 2) {

@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <functional>
 #include <optional>
+#include <unordered_set>
 
+#include "transporters/dynamo/names.h"
 #include "transporters/error.h"
 #include "transporters/graph/symbol_sources.h"
 
@@ -90,7 +92,10 @@ TreeSpec input_spec(const Program& program) {
   }
   std::vector<std::string> keys;
   for (const InputSpec* input : inputs) keys.push_back(input->target);
-  return TreeSpec::tuple({TreeSpec::tuple({}), TreeSpec::dict(keys, std::vector<TreeSpec>(keys.size()))});
+  std::vector<TreeSpec> leaves(inputs.size());
+  if (!std::all_of(keys.begin(), keys.end(), is_argument_name))
+    return TreeSpec::tuple({TreeSpec::tuple(std::move(leaves)), TreeSpec::dict({}, {})});
+  return TreeSpec::tuple({TreeSpec::tuple({}), TreeSpec::dict(keys, std::move(leaves))});
 }
 
 TreeSpec output_spec(const Program& program) {
@@ -106,18 +111,28 @@ TreeSpec output_spec(const Program& program) {
 }
 
 std::vector<std::string> argument_names(const Program& program, const TreeSpec& spec) {
+  TreeSpec keyword_spec = spec.children[1];
+  for (TreeSpec& child : keyword_spec.children) child = TreeSpec::leaf();
+  const auto keywords = keyword_spec.leaf_paths();
+  for (const std::string& name : keywords)
+    if (!is_argument_name(name))
+      throw Error({.stage = "dynamo"}, "the keyword argument '" + name +
+                                           "' can't be an argument of the Python code that torch makes of a .pt2 file; "
+                                           "rename it, or pass it by position");
   std::vector<std::string> names;
+  std::unordered_set<std::string> taken(keywords.begin(), keywords.end());
   const auto inputs = user_inputs(program);
   size_t leaf = 0;
   for (const TreeSpec& argument : spec.children[0].children) {
     const size_t leaves = argument.num_leaves();
     // An argument without leaves leaves no name behind.
-    names.push_back(leaves > 0 ? first_step(inputs[leaf]->target) : "arg_" + std::to_string(names.size()));
+    std::string name = leaves > 0 ? first_step(inputs[leaf]->target) : "";
+    if (!is_python_name(name) || taken.contains(name)) name = "arg_" + std::to_string(names.size());
+    while (!taken.insert(name).second) name += "_";
+    names.push_back(std::move(name));
     leaf += leaves;
   }
-  TreeSpec keywords = spec.children[1];
-  for (TreeSpec& child : keywords.children) child = TreeSpec::leaf();
-  for (const std::string& name : keywords.leaf_paths()) names.push_back(name);
+  names.insert(names.end(), keywords.begin(), keywords.end());
   return names;
 }
 
@@ -128,6 +143,18 @@ std::vector<KeyPath> key_paths(const TreeSpec& spec, const std::vector<std::stri
     for (const TreeSpec& child : group.children) {
       const std::string& name = argument_names.at(argument++);
       collect_key_paths(child, {{name}, "L['" + name + "']"}, paths);
+    }
+  }
+  return paths;
+}
+
+std::vector<std::string> leaf_paths(const TreeSpec& spec, const std::vector<std::string>& argument_names) {
+  std::vector<std::string> paths;
+  size_t argument = 0;
+  for (const TreeSpec& group : spec.children) {
+    for (const TreeSpec& child : group.children) {
+      const std::string& name = argument_names.at(argument++);
+      for (const std::string& path : child.leaf_paths()) paths.push_back(path.empty() ? name : name + "." + path);
     }
   }
   return paths;

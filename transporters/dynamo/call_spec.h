@@ -9,11 +9,15 @@
 namespace transporters::dynamo {
 
 // The structure of (args, kwargs) and of the result, made up where the program has none: every user input a keyword
-// argument, several outputs a tuple.
+// argument, or by position where Python has no such names; several outputs a tuple.
 TreeSpec input_spec(const Program& program);
 TreeSpec output_spec(const Program& program);
-// Names of the caller's arguments, positional ones first.
+// Names of the caller's arguments, positional ones first; "arg_0", ... for those whose name Python code can't use.
+// Throws Error for such a keyword argument: callers could not pass it.
 std::vector<std::string> argument_names(const Program& program, const TreeSpec& spec);
+
+// Dotted paths of the leaves of (args, kwargs): "past.0".
+std::vector<std::string> leaf_paths(const TreeSpec& spec, const std::vector<std::string>& argument_names);
 
 // How guards name a leaf of the inputs, torch.utils._pytree.keystr: steps {"past", "0"}, text "L['past'][0]".
 struct KeyPath {

@@ -38,13 +38,23 @@ Sharing sharing(const Node& node) {
   return from->tensor().is_contiguous() ? Sharing::Always : Sharing::Unknown;
 }
 
+// Norms in training mode move their running statistics, which their schemas do not say.
+bool moves_statistics(const Node& node) {
+  static const std::unordered_map<std::string_view, const char*> kModes = {{"aten::batch_norm", "training"},
+                                                                           {"aten::native_batch_norm", "training"},
+                                                                           {"aten::instance_norm", "use_input_stats"}};
+  const auto mode = kModes.find(node.op());
+  return mode != kModes.end() && node.boolean(mode->second) && node.tensor_or_null("running_mean") != nullptr;
+}
+
 class Functionalizer {
  public:
   explicit Functionalizer(Program& program) : program_(program), graph_(*program.graph) {}
 
   void run() {
-    const bool needed =
-        std::any_of(graph_.begin(), graph_.end(), [](const Node& node) { return node.schema().is_mutable(); });
+    const bool needed = std::any_of(graph_.begin(), graph_.end(), [](const Node& node) {
+      return node.schema().is_mutable() || moves_statistics(node);
+    });
     if (!needed) return;
     for (Node* node = graph_.front(); node != nullptr;) {
       Node* const next = node->next();
@@ -127,6 +137,7 @@ class Functionalizer {
           if (element != nullptr) element = latest(element, node);
       }
     }
+    if (moves_statistics(*node)) return move_statistics(node, std::move(arguments));
     if (!writes) {
       for (const NamedArgument& argument : arguments)
         if (!(argument.value == node->get(argument.name))) node->set(argument.name, argument.value);
@@ -137,6 +148,24 @@ class Functionalizer {
     Value* written = functional(node, std::move(arguments), target);
     write(target, written, node);
     for (Value* output : node->outputs()) same_as_[output] = target;
+    written_nodes_.push_back(node);
+  }
+
+  void move_statistics(Node* node, std::vector<NamedArgument> arguments) {
+    if (node->op() != "aten::batch_norm")
+      fail(*node,
+           "changes its running statistics, which is not supported; call eval() on the module before exporting it");
+    Value* const mean = original(node->tensor("running_mean"));
+    Value* const variance = original(node->tensor("running_var"));
+    std::erase_if(arguments, [](const NamedArgument& argument) { return argument.name == "cudnn_enabled"; });
+    // Result, statistics of the batch, running statistics.
+    Node* made = copy_place(
+        graph_.insert(node, "aten::_native_batch_norm_legit_functional", std::move(arguments),
+                      {node->output()->type(), mean->type(), variance->type(), mean->type(), variance->type()}),
+        *node);
+    write(mean, made->outputs()[3], node);
+    write(variance, made->outputs()[4], node);
+    same_as_[node->output()] = made->outputs()[0];
     written_nodes_.push_back(node);
   }
 
@@ -311,7 +340,7 @@ class Functionalizer {
   Program& program_;
   Graph& graph_;
   std::unordered_map<Value*, View> views_;
-  std::unordered_map<Value*, Value*> same_as_;  // results of ops that write, and what they wrote to
+  std::unordered_map<Value*, Value*> same_as_;  // results of nodes that go, and what they are
   std::unordered_map<Value*, Current> current_;
   std::unordered_map<Value*, int> versions_;  // writes so far, by root
   std::unordered_map<Value*, int> created_;   // the root's version when the value was made

@@ -8,8 +8,8 @@ namespace transporters::dynamo {
 
 // Replaces each op that writes by its functional form and lets later readers see the new value; a write through a view
 // goes into the viewed tensor (select_scatter, slice_scatter, ...), and other views of it are taken again. Buffers and
-// user inputs that changed become mutation outputs. Throws Error for an op without a functional form, for views that
-// can't be undone, and for writes to parameters and constants.
+// user inputs that changed become mutation outputs; so do the statistics of a batch norm in training mode. Throws Error
+// for an op without a functional form, for views that can't be undone, and for writes to parameters and constants.
 void functionalize(Program& program);
 
 }  // namespace transporters::dynamo

@@ -125,7 +125,7 @@ class GraphReader {
     input_paths_ = extra_.inputs;
     const auto names = all_argument_names();
     guard_paths_ = key_paths(program_.in_spec, names);
-    if (input_paths_.size() != guard_paths_.size()) input_paths_ = derive_input_paths(program_.in_spec, names);
+    if (input_paths_.size() != guard_paths_.size()) input_paths_ = leaf_paths(program_.in_spec, names);
     output_paths_ = program_.out_spec.leaf_paths();
     // Results that the caller gets without names.
     const std::string& type = program_.out_spec.type;
@@ -143,18 +143,6 @@ class GraphReader {
       names.push_back(i < argument_names_.size() ? argument_names_[i] : "arg_" + std::to_string(i));
     for (std::string& name : keywords.leaf_paths()) names.push_back(std::move(name));
     return names;
-  }
-
-  static std::vector<std::string> derive_input_paths(const TreeSpec& spec, const std::vector<std::string>& names) {
-    std::vector<std::string> paths;
-    size_t argument = 0;
-    for (const TreeSpec& group : spec.children) {
-      for (const TreeSpec& child : group.children) {
-        const std::string& name = names.at(argument++);
-        for (const std::string& path : child.leaf_paths()) paths.push_back(path.empty() ? name : name + "." + path);
-      }
-    }
-    return paths;
   }
 
   Argument constant(const ConstJson& json) {
@@ -268,6 +256,10 @@ class GraphReader {
     if (computes_size(target)) return check_size_node(node);
     if (!target.starts_with("torch.ops.")) json_fail(node, "'" + target + "' is not supported");
     if (target == "torch.ops.higher_order.wrap_with_set_grad_enabled") return inline_graph(node);
+    if (target == "torch.ops.higher_order.wrap_with_autocast")
+      json_fail(node,
+                "a region under torch.autocast is not supported; call run_decompositions() on the program before "
+                "saving it, which makes the casts explicit");
     if (target.starts_with("torch.ops.higher_order."))
       json_fail(node, "the higher-order op '" + target.substr(23) +
                           "' is not supported; export the model without control flow, under torch.no_grad()");
@@ -394,6 +386,10 @@ class GraphReader {
       } else if (tag == "as_sym_int" || tag == "as_sym_float" || tag == "as_sym_bool") {
         const auto [how, name] = tagged(argument);
         if (how != "as_name") json_fail(argument, "a computed number without a name");
+        // Symbols stand for integers.
+        if (tag == "as_sym_float" && number(argument).type() == Type::Integer)
+          json_fail(output, "a floating-point number that is read from a tensor ('" + string(name) +
+                                "') is not supported; keep it a tensor: leave out item() or float()");
         names.push_back(&name);
         types.emplace_back(NumberType{number(argument)});
       } else {
@@ -557,13 +553,20 @@ class GraphReader {
     }
   }
 
+  // Arguments of `*inputs` are called inputs_0, inputs_1, ...; torch's guards say inputs[0], inputs[1], ...
+  static bool is_guard_path(const std::vector<std::string>& steps, const std::vector<std::string>& path) {
+    if (steps == path) return true;
+    return steps.size() + 1 == path.size() && !steps.empty() && steps[0] == path[0] + "_" + path[1] &&
+           std::equal(steps.begin() + 1, steps.end(), path.begin() + 2);
+  }
+
   Expr input_size(const ConstJson& guard, const std::vector<std::string>& path, int dim) {
     // The tracer's own name for the inputs by position.
     const bool by_position = path.size() == 2 && path[0] == "flat_args";
     for (size_t i = 0, user = 0; i < program_.inputs.size(); ++i) {
       const InputSpec& input = program_.inputs[i];
       if (input.kind != InputKind::UserInput) continue;
-      const bool found = by_position ? std::to_string(user) == path[1] : guard_paths_.at(user).steps == path;
+      const bool found = by_position ? std::to_string(user) == path[1] : is_guard_path(guard_paths_.at(user).steps, path);
       ++user;
       if (!found) continue;
       if (input.value == nullptr) {

@@ -335,9 +335,6 @@ class ModelWriter {
   }
 
   Json module_call_graph(const TreeSpec& in_spec) {
-    const auto arguments = argument_names(program_, in_spec);
-    // torch makes up names where it is given none.
-    const bool usable = std::all_of(arguments.begin(), arguments.end(), is_python_name);
     Json entries = Json::array();
     entries.push_back({{"fqn", ""},
                        {"signature",
@@ -345,7 +342,7 @@ class ModelWriter {
                          {"outputs", Json::array()},
                          {"in_spec", in_spec.dumps()},
                          {"out_spec", output_spec(program_).dumps()},
-                         {"forward_arg_names", usable ? Json(arguments) : Json()}}}});
+                         {"forward_arg_names", argument_names(program_, in_spec)}}}});
     for (const std::string& module : modules_) entries.push_back({{"fqn", module}, {"signature", nullptr}});
     return entries;
   }

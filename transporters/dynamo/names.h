@@ -15,6 +15,8 @@ namespace transporters::dynamo {
 
 // Whether Python code can have a variable of that name beside torch.fx's own.
 bool is_python_name(std::string_view name);
+// Whether a Python method can have an argument of that name.
+bool is_argument_name(std::string_view name);
 
 class SymbolNames {
  public:

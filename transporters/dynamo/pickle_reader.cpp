@@ -7,6 +7,7 @@
 #include <limits>
 #include <map>
 #include <new>
+#include <unordered_map>
 
 #include "transporters/dynamo/zip_reader.h"
 #include "transporters/error.h"
@@ -62,23 +63,37 @@ std::optional<ScalarType> torch_dtype(const std::string& name) {
   return found == table.end() ? std::nullopt : std::optional(found->second);
 }
 
-// More than the values of any model need.
+// Deeper containers come from damaged files.
 constexpr int kMaxDepth = 200;
 constexpr uint64_t kMaxRepeated = 64 << 20;
+constexpr const char* kRebuildFromType = "torch._tensor._rebuild_from_type_v2";
 
 // The opcodes of pickle's protocols 2 to 5 that data without code needs (Lib/pickletools.py describes them).
 class Unpickler {
  public:
   Unpickler(const ZipReader& zip, std::string_view code) : zip_(zip), code_(code) {}
-  ~Unpickler() {
-    if (done_) return;
-    // Containers that hold themselves would never go, and deep ones would go by a recursion as deep.
-    for (const PickleValue& container : containers_) empty(container);
-  }
   Unpickler(const Unpickler&) = delete;
   Unpickler& operator=(const Unpickler&) = delete;
+  // What was not given out goes container by container: nested ones would free each other in a recursion without bound.
+  ~Unpickler() {
+    if (finished_) return;
+    for (const PickleValue& container : containers_) {
+      if (const auto* list = container.get_if<std::shared_ptr<PickleList>>()) (*list)->clear();
+      if (const auto* dict = container.get_if<std::shared_ptr<PickleDict>>()) (*dict)->clear();
+      if (const auto* object = container.get_if<std::shared_ptr<PickleObject>>()) (*object)->state.reset();
+    }
+  }
 
   PickleValue run() {
+    PickleValue value = execute();
+    // Also those that the value does not hold: they go now.
+    for (const PickleValue& container : containers_) height(container, 0);
+    finished_ = true;
+    return value;
+  }
+
+ private:
+  PickleValue execute() {
     while (true) {
       const char opcode = take(1)[0];
       switch (opcode) {
@@ -88,13 +103,8 @@ class Unpickler {
         case '\x95':  // FRAME
           take(8);
           break;
-        case '.': {  // STOP
-          PickleValue value = pop();
-          std::map<const void*, int> heights;
-          for (const PickleValue& container : containers_) height(container, 0, heights);
-          done_ = true;
-          return value;
-        }
+        case '.':  // STOP
+          return pop();
         case 'N':
           push({});
           break;
@@ -132,10 +142,10 @@ class Unpickler {
           push(tuple({}));
           break;
         case ']':
-          push(made({std::make_shared<PickleList>()}));
+          push(container(std::make_shared<PickleList>()));
           break;
         case '}':
-          push(made({std::make_shared<PickleDict>()}));
+          push(container(std::make_shared<PickleDict>()));
           break;
         case '(':
           marks_.push_back(stack_.size());
@@ -213,7 +223,6 @@ class Unpickler {
     }
   }
 
- private:
   [[noreturn]] void fail(const std::string& message) const { zip_.fail("data.pkl " + message); }
 
   std::string_view take(uint64_t size) {
@@ -281,45 +290,41 @@ class Unpickler {
     return values;
   }
 
-  // Keeps a container that was made in mind.
-  PickleValue made(PickleValue container) const {
-    containers_.push_back(container);
-    return container;
+  template <typename T>
+  PickleValue container(std::shared_ptr<T> shared) {
+    containers_.push_back({std::move(shared)});
+    return containers_.back();
   }
 
-  static void empty(const PickleValue& container) {
-    if (const auto* list = container.get_if<std::shared_ptr<PickleList>>()) (*list)->clear();
-    if (const auto* dict = container.get_if<std::shared_ptr<PickleDict>>()) (*dict)->clear();
-    if (const auto* object = container.get_if<std::shared_ptr<PickleObject>>()) (*object)->state.reset();
+  PickleValue tuple(PickleList values) {
+    PickleValue value = container(std::make_shared<PickleList>(std::move(values)));
+    value.is_tuple = true;
+    return value;
   }
 
-  // Levels of containers in the value; `heights` holds those that are known, and -1 for those around it.
-  int height(const PickleValue& value, int depth, std::map<const void*, int>& heights) const {
-    const void* key = value.list();
-    if (key == nullptr) key = value.dict();
-    if (key == nullptr) key = value.object();
-    if (key == nullptr) return 0;
-    const auto [known, is_new] = heights.try_emplace(key, -1);
-    if (!is_new && known->second < 0) fail("has a value that holds itself");
-    if (depth + (is_new ? 1 : known->second) > kMaxDepth) fail("nests deeper than " + std::to_string(kMaxDepth) + " levels");
-    if (!is_new) return known->second;
-    int highest = 0;
-    const auto visit = [&](const PickleValue& inner) {
-      highest = std::max(highest, height(inner, depth + 1, heights));
-    };
-    if (const PickleList* list = value.list())
-      for (const PickleValue& element : *list) visit(element);
-    if (const PickleDict* dict = value.dict())
-      for (const auto& [name, element] : *dict) {
-        visit(name);
-        visit(element);
+  // How deep containers nest below `value`, which itself is at `depth`; fails for those too deep or without end.
+  int height(const PickleValue& value, int depth) {
+    const PickleList* list = value.list();
+    const PickleDict* dict = value.dict();
+    const PickleObject* object = value.object();
+    const void* address = list != nullptr ? list : dict != nullptr ? static_cast<const void*>(dict) : object;
+    if (address == nullptr) return 0;
+    const auto known = heights_.find(address);
+    int result = known == heights_.end() ? 0 : known->second;
+    if (depth + result > kMaxDepth) fail("nests containers deeper than " + std::to_string(kMaxDepth) + " levels");
+    if (known != heights_.end()) return result;
+    const auto look = [&](const PickleValue& inner) { result = std::max(result, 1 + height(inner, depth + 1)); };
+    if (list != nullptr)
+      for (const PickleValue& element : *list) look(element);
+    if (dict != nullptr) {
+      for (const auto& [key, element] : *dict) {
+        look(key);
+        look(element);
       }
-    if (const PickleObject* object = value.object(); object != nullptr && object->state) visit(*object->state);
-    return known->second = highest + 1;
-  }
-
-  PickleValue tuple(PickleList values) const {
-    return made({std::make_shared<PickleList>(std::move(values)), true});
+    }
+    if (object != nullptr && object->state != nullptr) look(*object->state);
+    heights_[address] = result;
+    return result;
   }
 
   const PickleValue& remembered(uint64_t key) {
@@ -402,21 +407,28 @@ class Unpickler {
     return {data};
   }
 
-  PickleValue call(const PickleValue& callable, const PickleValue& packed, bool make_object) const {
+  PickleValue call(const PickleValue& callable, const PickleValue& packed, bool make_object) {
     const auto* function = callable.get_if<PickleGlobal>();
     const PickleList* arguments = packed.list();
     if (function == nullptr || arguments == nullptr) fail("calls what is no function");
     const std::string name = function->module + "." + function->name;
     if (name == "torch._utils._rebuild_tensor_v2") return rebuild_tensor(*arguments, 0);
     if (name == "torch._utils._rebuild_tensor_v3") return rebuild_tensor(*arguments, 6);
-    if ((name == "torch._utils._rebuild_parameter" || name == "torch._tensor._rebuild_from_type_v2") &&
-        !arguments->empty() && arguments->front().get_if<TensorData>() != nullptr)
+    if (name == "torch._utils._rebuild_parameter" && !arguments->empty() &&
+        arguments->front().get_if<TensorData>() != nullptr)
       return arguments->front();
-    if (name == "collections.OrderedDict" && arguments->empty()) return made({std::make_shared<PickleDict>()});
+    // A tensor with attributes (torch.export marks dynamic inputs so): the function that makes it, its type, its
+    // arguments, the attributes.
+    if (name == kRebuildFromType && arguments->size() == 4) {
+      const auto* inner = arguments->front().get_if<PickleGlobal>();
+      if (inner == nullptr || inner->module + "." + inner->name == kRebuildFromType) fail("has a malformed tensor");
+      return call(arguments->front(), (*arguments)[2], false);
+    }
+    if (name == "collections.OrderedDict" && arguments->empty()) return container(std::make_shared<PickleDict>());
     if (name == "torch.Size" && arguments->size() == 1) return arguments->front();
     // The attributes of other objects come with BUILD; arguments of their constructors are not kept.
     if (make_object || name == "copyreg._reconstructor" || name == "torch.device")
-      return made({std::make_shared<PickleObject>(PickleObject{*function, nullptr})});
+      return container(std::make_shared<PickleObject>(PickleObject{*function, nullptr}));
     fail("needs Python's '" + name + "'");
   }
 
@@ -433,9 +445,10 @@ class Unpickler {
   std::vector<PickleValue> stack_;
   std::vector<size_t> marks_;
   std::map<uint64_t, PickleValue> memo_;
-  mutable std::vector<PickleValue> containers_;  // all that were made
-  uint64_t repeated_ = 0;                        // bytes taken from the memo
-  bool done_ = false;
+  std::vector<PickleValue> containers_;
+  std::unordered_map<const void*, int> heights_;
+  uint64_t repeated_ = 0;  // bytes taken from the memo
+  bool finished_ = false;
 };
 
 }  // namespace
@@ -484,22 +497,18 @@ std::optional<std::string> place_in_storage(TensorData& data, std::string_view s
   if (data.sizes.size() != data.strides.size()) return "sizes and strides differ in number";
   const auto element = static_cast<int64_t>(c10::elementSize(data.dtype));
   const auto available = static_cast<int64_t>(storage.size()) / element;
-  int64_t last = offset, numel = 1;  // of the axes that are not empty: strides multiply those
-  bool empty = false;
+  int64_t last = offset, numel = 1;
   for (size_t i = 0; i < data.sizes.size(); ++i) {
     int64_t reach = 0;
     if (data.sizes[i] < 0 || data.strides[i] < 0 || offset < 0) return "has negative sizes, strides or offset";
-    if (data.sizes[i] == 0) {
-      empty = true;
-      continue;
-    }
     if (__builtin_mul_overflow(numel, data.sizes[i], &numel)) return "has sizes beyond 64 bits";
+    if (data.sizes[i] == 0) continue;
     if (__builtin_mul_overflow(data.sizes[i] - 1, data.strides[i], &reach) ||
         __builtin_add_overflow(last, reach, &last))
       return "has sizes beyond 64 bits";
   }
   data.data = nullptr;
-  if (empty) return std::nullopt;
+  if (numel == 0) return std::nullopt;
   if (last < 0 || last >= available)
     return "has " + std::to_string(storage.size()) + " bytes, too few for a tensor that reaches element " +
            std::to_string(last);

@@ -270,7 +270,48 @@ Result vector_norm(const Node& node, NodeBuilder& build) {
       build("aten::pow.Tensor_Scalar", {{"self", reduce("aten::sum.dim_IntList", powers)}, {"exponent", 1 / order}})};
 }
 
+// x1 · x2 / (max(|x1|, eps) max(|x2|, eps)), the norms along `dim`.
+Result cosine_similarity(const Node& node, NodeBuilder& build) {
+  const std::vector<Expr> dim = {node.size("dim")};
+  const auto unit = [&](Value* x) {
+    Value* squares = build("aten::sum.dim_IntList",
+                           {{"self", build.binary("aten::mul.Tensor", x, x)}, {"dim", dim}, {"keepdim", true}});
+    Value* norm = build("aten::clamp_min", {{"self", build.unary("aten::sqrt", squares)}, {"min", node.get("eps")}});
+    return build.binary("aten::div.Tensor", x, norm);
+  };
+  Value* product = build.binary("aten::mul.Tensor", unit(node.tensor("x1")), unit(node.tensor("x2")));
+  return {build("aten::sum.dim_IntList", {{"self", product}, {"dim", dim}})};
+}
+
+// v * g / |v|, the norm over all dims but one (over all of them for -1).
+Result weight_norm(const Node& node, NodeBuilder& build) {
+  Value* v = node.tensor("v");
+  const int64_t kept = node.integer("dim");
+  std::vector<Expr> dims;
+  for (int64_t dim = 0; dim < static_cast<int64_t>(v->rank()); ++dim)
+    if (dim != kept) dims.emplace_back(dim);
+  Value* squares = build("aten::sum.dim_IntList",
+                         {{"self", build.binary("aten::mul.Tensor", v, v)}, {"dim", dims}, {"keepdim", true}});
+  Value* scale = build.binary("aten::div.Tensor", node.get("g"), build.unary("aten::sqrt", squares));
+  return {build.binary("aten::mul.Tensor", v, scale)};
+}
+
+// The product of three tensors with dims of size 1 put in, summed over some dims.
+Result trilinear(const Node& node, NodeBuilder& build) {
+  const auto expanded = [&](const char* tensor, const char* dims) {
+    Value* value = node.tensor(tensor);
+    for (const int64_t dim : node.integers(dims)) value = build("aten::unsqueeze", {{"self", value}, {"dim", Expr(dim)}});
+    return value;
+  };
+  Value* product = build.binary("aten::mul.Tensor", expanded("i1", "expand1"), expanded("i2", "expand2"));
+  product = build.binary("aten::mul.Tensor", product, expanded("i3", "expand3"));
+  return {build("aten::sum.dim_IntList", {{"self", product}, {"dim", node.sizes("sumdim")}})};
+}
+
 constexpr DecompositionRow kTable[] = {
+    {"aten::cosine_similarity", cosine_similarity},
+    {"aten::_trilinear", trilinear},
+    {"aten::_weight_norm", weight_norm},
     {"aten::addmm", addmm},
     {"aten::addmv", addmv},
     {"aten::addr", addr},

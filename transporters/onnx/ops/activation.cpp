@@ -63,6 +63,13 @@ Outputs rrelu(Lowering& l, const AtenNode& n) {
   return {l.emit("LeakyRelu", {self(l, n)}, {real("alpha", (n.real("lower") + n.real("upper")) / 2)})};
 }
 
+// The second output, the slopes drawn, is the noise that was given.
+Outputs rrelu_with_noise(Lowering& l, const AtenNode& n) {
+  Outputs outputs = rrelu(l, n);
+  outputs.push_back(n.outputs()[1]->uses().empty() ? nullptr : l.input(n, "noise"));
+  return outputs;
+}
+
 // scale * (x > 0 ? x : alpha * (exp(x * input_scale) - 1))
 Outputs elu(Lowering& l, const AtenNode& n) {
   const ScalarType dtype = out_dtype(n);
@@ -152,6 +159,7 @@ constexpr OpRow kRows[] = {
     {"aten::relu", unary<"Relu">},
     {"aten::relu6", relu6},
     {"aten::rrelu", rrelu},
+    {"aten::rrelu_with_noise_functional", rrelu_with_noise},
     {"aten::selu", selu},
     {"aten::silu", silu},
     {"aten::softplus", softplus},

@@ -1,4 +1,7 @@
 // Matrix products.
+#include <map>
+#include <string>
+
 #include "transporters/onnx/ops/support.h"
 
 namespace transporters::onnx {
@@ -123,8 +126,22 @@ Outputs linear(Lowering& l, const AtenNode& n) {
 }
 
 // torch's equations may have spaces and capital letters; ONNX takes both.
+// Without spaces, and with the output that torch takes when none is given: the ellipsis, then the letters that occur once,
+// upper case first. ONNX Runtime reads an ellipsis only in equations with an output.
+std::string explicit_equation(std::string equation) {
+  std::erase(equation, ' ');
+  if (equation.find("->") != std::string::npos) return equation;
+  std::map<char, int> counts;
+  for (const char c : equation)
+    if (c != ',' && c != '.') ++counts[c];
+  std::string output = equation.find("...") == std::string::npos ? "" : "...";
+  for (const auto& [letter, count] : counts)
+    if (count == 1) output += letter;
+  return equation + "->" + output;
+}
+
 Outputs einsum(Lowering& l, const AtenNode& n) {
-  return {l.emit("Einsum", l.inputs(n, "tensors", out_dtype(n)), {{"equation", n.string("equation")}})};
+  return {l.emit("Einsum", l.inputs(n, "tensors", out_dtype(n)), {{"equation", explicit_equation(n.string("equation"))}})};
 }
 
 // y[b, k] = x1[b, i] * weight[k, i, j] * x2[b, j] + bias[k]
