@@ -497,18 +497,22 @@ std::optional<std::string> place_in_storage(TensorData& data, std::string_view s
   if (data.sizes.size() != data.strides.size()) return "sizes and strides differ in number";
   const auto element = static_cast<int64_t>(c10::elementSize(data.dtype));
   const auto available = static_cast<int64_t>(storage.size()) / element;
-  int64_t last = offset, numel = 1;
+  int64_t last = offset, numel = 1;  // of the axes that are not empty: strides multiply those
+  bool empty = false;
   for (size_t i = 0; i < data.sizes.size(); ++i) {
     int64_t reach = 0;
     if (data.sizes[i] < 0 || data.strides[i] < 0 || offset < 0) return "has negative sizes, strides or offset";
+    if (data.sizes[i] == 0) {
+      empty = true;
+      continue;
+    }
     if (__builtin_mul_overflow(numel, data.sizes[i], &numel)) return "has sizes beyond 64 bits";
-    if (data.sizes[i] == 0) continue;
     if (__builtin_mul_overflow(data.sizes[i] - 1, data.strides[i], &reach) ||
         __builtin_add_overflow(last, reach, &last))
       return "has sizes beyond 64 bits";
   }
   data.data = nullptr;
-  if (numel == 0) return std::nullopt;
+  if (empty) return std::nullopt;
   if (last < 0 || last >= available)
     return "has " + std::to_string(storage.size()) + " bytes, too few for a tensor that reaches element " +
            std::to_string(last);
