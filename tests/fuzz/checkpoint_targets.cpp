@@ -12,7 +12,8 @@
 namespace transporters::fuzz {
 namespace {
 
-constexpr std::array<uint64_t, 11> kHeaderSizes = {0, 1, 7, 8, 100'000'000, 100'000'001, INT32_MAX, UINT32_MAX, INT64_MAX, UINT64_MAX, UINT64_MAX - 7};
+constexpr std::array<uint64_t, 11> kHeaderSizes = {
+    0, 1, 7, 8, 100'000'000, 100'000'001, INT32_MAX, UINT32_MAX, INT64_MAX, UINT64_MAX, UINT64_MAX - 7};
 
 std::string with_length(const std::string& header, uint64_t length, const std::string& data) {
   std::string bytes(8, '\0');
@@ -43,10 +44,11 @@ std::string safetensors(const std::vector<Entry>& entries, bool metadata) {
 }
 
 std::vector<std::string> safetensors_seeds() {
-  return {safetensors({{"w", "F32", {2, 3}, 24}, {"b", "BF16", {3}, 6}, {"mask", "BOOL", {1}, 1}}, true),
-          safetensors({{"empty", "I64", {0, 4}, 0}, {"scalar", "F64", {}, 8}, {"odd", "U8", {5}, 5}, {"x", "I32", {2}, 8}},
-                      false),
-          safetensors({}, true)};
+  return {
+      safetensors({{"w", "F32", {2, 3}, 24}, {"b", "BF16", {3}, 6}, {"mask", "BOOL", {1}, 1}}, true),
+      safetensors({{"empty", "I64", {0, 4}, 0}, {"scalar", "F64", {}, 8}, {"odd", "U8", {5}, 5}, {"x", "I32", {2}, 8}},
+                  false),
+      safetensors({}, true)};
 }
 
 // The header is damaged as JSON, and its length follows; or anything is.
@@ -137,9 +139,7 @@ class ConfigFile final : public Target {
  "do_sample": true, "temperature": 0.6, "top_k": 50, "top_p": 0.95, "max_length": 4096, "stop_strings": ["</s>"],
  "transformers_version": "5.24.0"})"}}};
   }
-  Files mutate(const Files& seed, Random& random) const override {
-    return {{"", mutate_json(seed.at(""), random)}};
-  }
+  Files mutate(const Files& seed, Random& random) const override { return {{"", mutate_json(seed.at(""), random)}}; }
   void read(const Files& input, const std::filesystem::path&) const override {
     const Config config = Config::parse(input.at(""), "config.json");
     read_all(config, 0);

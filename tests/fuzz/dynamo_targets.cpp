@@ -50,10 +50,36 @@ TensorData tensor(std::vector<int64_t> sizes, ScalarType dtype = ScalarType::Flo
 }
 
 const std::vector<std::string>& opcode_words() {
-  static const std::vector<std::string> words{"(",    ")",    "]",    "}",        "t",      "\x85", "\x86", "\x87", "a",
-                                              "e",    "s",    "u",    "q\x01",    "h\x01",  "b",    "R",    "\x81", "0",
-                                              ".",    "N",    "\x88", "K\x05",    "M\xff\xff", "Q", "\x93", "\x94", "2",
-                                              "]\x94h\x00\x61", "ccollections\nOrderedDict\n)R", "ctorch\nSize\n"};
+  static const std::vector<std::string> words{"(",
+                                              ")",
+                                              "]",
+                                              "}",
+                                              "t",
+                                              "\x85",
+                                              "\x86",
+                                              "\x87",
+                                              "a",
+                                              "e",
+                                              "s",
+                                              "u",
+                                              "q\x01",
+                                              "h\x01",
+                                              "b",
+                                              "R",
+                                              "\x81",
+                                              "0",
+                                              ".",
+                                              "N",
+                                              "\x88",
+                                              "K\x05",
+                                              "M\xff\xff",
+                                              "Q",
+                                              "\x93",
+                                              "\x94",
+                                              "2",
+                                              "]\x94h\x00\x61",
+                                              "ccollections\nOrderedDict\n)R",
+                                              "ctorch\nSize\n"};
   return words;
 }
 
@@ -65,7 +91,8 @@ std::string mutate_pickle_archive(const std::string& bytes, Random& random) {
     if (name != "data.pkl") continue;
     content = random.one_in(2) ? mutate_words(content, opcode_words(), random) : mutate_bytes(content, content, random);
   }
-  if (random.one_in(6) && records.size() > 1) records.erase(records.begin() + static_cast<std::ptrdiff_t>(random.below(records.size())));
+  if (random.one_in(6) && records.size() > 1)
+    records.erase(records.begin() + static_cast<std::ptrdiff_t>(random.below(records.size())));
   return zip_of("archive", records);
 }
 
@@ -107,7 +134,8 @@ std::vector<std::string> pickle_seeds() {
 
 void touch_all(const PickleValue& value, int depth) {
   if (depth > 20) return;
-  if (const auto* data = value.get_if<TensorData>(); data != nullptr && data->is_contiguous()) touch(data->data, data->nbytes());
+  if (const auto* data = value.get_if<TensorData>(); data != nullptr && data->is_contiguous())
+    touch(data->data, data->nbytes());
   if (const PickleList* list = value.list())
     for (const PickleValue& element : *list) touch_all(element, depth + 1);
   if (const PickleDict* dict = value.dict())
@@ -131,12 +159,59 @@ class Pickle final : public Target {
 };
 
 const std::vector<std::string>& expression_words() {
-  static const std::vector<std::string> words{
-      "s0",    "s1",  "u0",  "+",    "-",     "*",         "**",      "/",        "//",       "%",   "(",    ")",
-      ",",     "not ", "~",  "and ", "==",    "<",         "!=",      "Max(",     "Mod(",     "Pow(", "Add(", "Mul(",
-      "Integer(", "FloorDiv(", "CleanDiv(", "PythonMod(", "LShift(", "RShift(", "ModularIndexing(", "FloatPow(",
-      "TruncToInt(", "//s0", "%s1", "*(s0+s1)", "**s0", "-1.5", ">s1", "Piecewise(ExprCondPair(", "Where(", "Eq(", "Float('1e308')", "Float('0')", "oo", "True", "0.5",
-      "L['x'].size()[0]", "L['x']", ".size()[", "Symbol('s0', integer=True)", "ToFloat(", "OpaqueUnaryFn_sqrt("};
+  static const std::vector<std::string> words{"s0",
+                                              "s1",
+                                              "u0",
+                                              "+",
+                                              "-",
+                                              "*",
+                                              "**",
+                                              "/",
+                                              "//",
+                                              "%",
+                                              "(",
+                                              ")",
+                                              ",",
+                                              "not ",
+                                              "~",
+                                              "and ",
+                                              "==",
+                                              "<",
+                                              "!=",
+                                              "Max(",
+                                              "Mod(",
+                                              "Pow(",
+                                              "Add(",
+                                              "Mul(",
+                                              "Integer(",
+                                              "FloorDiv(",
+                                              "CleanDiv(",
+                                              "PythonMod(",
+                                              "LShift(",
+                                              "RShift(",
+                                              "ModularIndexing(",
+                                              "FloatPow(",
+                                              "TruncToInt(",
+                                              "//s0",
+                                              "%s1",
+                                              "*(s0+s1)",
+                                              "**s0",
+                                              "-1.5",
+                                              ">s1",
+                                              "Piecewise(ExprCondPair(",
+                                              "Where(",
+                                              "Eq(",
+                                              "Float('1e308')",
+                                              "Float('0')",
+                                              "oo",
+                                              "True",
+                                              "0.5",
+                                              "L['x'].size()[0]",
+                                              "L['x']",
+                                              ".size()[",
+                                              "Symbol('s0', integer=True)",
+                                              "ToFloat(",
+                                              "OpaqueUnaryFn_sqrt("};
   return words;
 }
 
@@ -160,10 +235,11 @@ class Sympy final : public Target {
                                   : mutate_words(seed.at(""), expression_words(), random)}};
   }
   void read(const Files& input, const std::filesystem::path&) const override {
-    const symbolic::Expr expr = from_sympy(input.at(""), {[](const std::string& name) { return symbolic::Expr::symbol(name); },
-                                                          [](const std::vector<std::string>& path, int dim) {
-                                                            return symbolic::Expr::symbol(path[0] + std::to_string(dim));
-                                                          }});
+    const symbolic::Expr expr =
+        from_sympy(input.at(""), {[](const std::string& name) { return symbolic::Expr::symbol(name); },
+                                  [](const std::vector<std::string>& path, int dim) {
+                                    return symbolic::Expr::symbol(path[0] + std::to_string(dim));
+                                  }});
     touch(expr.str().data(), expr.str().size());
   }
 };
@@ -174,13 +250,17 @@ class Tree final : public Target {
   std::vector<Files> seeds() override {
     const TreeSpec leaf = TreeSpec::leaf();
     std::vector<Files> seeds;
-    for (const TreeSpec& spec :
-         {TreeSpec::tuple({TreeSpec::tuple({}), TreeSpec::dict({"input_ids", "mask"}, {leaf, TreeSpec::list({leaf, leaf})})}),
-          TreeSpec{"transformers.cache_utils.DynamicCache",
-                   R"({"_t": "obj", "s": {"layers": [{"_t": "obj", "s": {"keys": {"_t": "tensor", "i": 0}}}, {"_t": "items", "v": [["values", {"_t": "sym", "i": 1}]]}]}})",
-                   {leaf, leaf}},
-          TreeSpec{"collections.defaultdict", R"({"default_factory_module": "builtins", "dict_context": ["a"]})", {leaf}},
-          TreeSpec{"my.DataClass", R"([["first", "second"], ["third"]])", {leaf, leaf}}})
+    for (
+        const TreeSpec& spec :
+        {TreeSpec::tuple(
+             {TreeSpec::tuple({}), TreeSpec::dict({"input_ids", "mask"}, {leaf, TreeSpec::list({leaf, leaf})})}),
+         TreeSpec{
+             "transformers.cache_utils.DynamicCache",
+             R"({"_t": "obj", "s": {"layers": [{"_t": "obj", "s": {"keys": {"_t": "tensor", "i": 0}}}, {"_t": "items", "v": [["values", {"_t": "sym", "i": 1}]]}]}})",
+             {leaf, leaf}},
+         TreeSpec{
+             "collections.defaultdict", R"({"default_factory_module": "builtins", "dict_context": ["a"]})", {leaf}},
+         TreeSpec{"my.DataClass", R"([["first", "second"], ["third"]])", {leaf, leaf}}})
       seeds.push_back({{"", spec.dumps()}});
     return seeds;
   }
@@ -281,9 +361,12 @@ class Pt2 final : public Target {
           const bool is_model = name == "models/model.json";
           if (!random.one_in(is_model ? 1 : 6)) continue;
           if (is_model && random.one_in(3)) content = exchange_names(content, random);
-          if (name.ends_with(".json")) content = mutate_json(content, random);
-          else if (name.ends_with(".pt") && !content.empty()) content = mutate_pickle_archive(content, random);
-          else content = mutate_bytes(content, bytes, random);
+          if (name.ends_with(".json"))
+            content = mutate_json(content, random);
+          else if (name.ends_with(".pt") && !content.empty())
+            content = mutate_pickle_archive(content, random);
+          else
+            content = mutate_bytes(content, bytes, random);
         }
     }
     return {{"x.pt2", zip_of("model", records)}};
@@ -316,22 +399,69 @@ class Pt2 final : public Target {
 
   // Another op of the same library, an op that writes, another name: what the structure alone does not give.
   static std::string exchange_names(std::string json, Random& random) {
-    static const std::vector<std::string> kOps{
-        "aten.add.Tensor", "aten.add_.Tensor", "aten.mul_.Tensor", "aten.copy_.default", "aten.zero_.default",
-        "aten.permute.default", "aten.transpose.int", "aten.view.default", "aten.select.int", "aten.slice.Tensor",
-        "aten.split.Tensor", "aten.unbind.int", "aten.as_strided.default", "aten.index_put_.default",
-        "aten._assert_scalar.default", "aten.sym_size.int", "aten.sym_constrain_range_for_size.default",
-        "aten.cat.default", "aten.linear.default", "aten.squeeze_.dim", "aten.fill_.Scalar", "aten.reshape.default",
-        "aten.diagonal.default", "aten.resize_.default", "aten.t.default", "aten.unflatten.int",
-        "higher_order.wrap_with_set_grad_enabled", "aten.detach_.default", "aten.narrow.default", "aten.nonzero.default"};
-    static const std::vector<std::string> kNames{"x", "b", "w", "add", "slice_1", "select", "mul", "self", "other", "dim", "size",
-                                                 "as_tensor", "as_tensors", "as_int", "as_ints", "as_sym_int", "as_sym_ints",
-                                                 "as_none", "as_name", "as_expr", "as_float", "as_bool", "as_string",
-                                                 "user_input_mutation", "buffer_mutation", "user_output", "buffer", "parameter"};
+    static const std::vector<std::string> kOps{"aten.add.Tensor",
+                                               "aten.add_.Tensor",
+                                               "aten.mul_.Tensor",
+                                               "aten.copy_.default",
+                                               "aten.zero_.default",
+                                               "aten.permute.default",
+                                               "aten.transpose.int",
+                                               "aten.view.default",
+                                               "aten.select.int",
+                                               "aten.slice.Tensor",
+                                               "aten.split.Tensor",
+                                               "aten.unbind.int",
+                                               "aten.as_strided.default",
+                                               "aten.index_put_.default",
+                                               "aten._assert_scalar.default",
+                                               "aten.sym_size.int",
+                                               "aten.sym_constrain_range_for_size.default",
+                                               "aten.cat.default",
+                                               "aten.linear.default",
+                                               "aten.squeeze_.dim",
+                                               "aten.fill_.Scalar",
+                                               "aten.reshape.default",
+                                               "aten.diagonal.default",
+                                               "aten.resize_.default",
+                                               "aten.t.default",
+                                               "aten.unflatten.int",
+                                               "higher_order.wrap_with_set_grad_enabled",
+                                               "aten.detach_.default",
+                                               "aten.narrow.default",
+                                               "aten.nonzero.default"};
+    static const std::vector<std::string> kNames{"x",
+                                                 "b",
+                                                 "w",
+                                                 "add",
+                                                 "slice_1",
+                                                 "select",
+                                                 "mul",
+                                                 "self",
+                                                 "other",
+                                                 "dim",
+                                                 "size",
+                                                 "as_tensor",
+                                                 "as_tensors",
+                                                 "as_int",
+                                                 "as_ints",
+                                                 "as_sym_int",
+                                                 "as_sym_ints",
+                                                 "as_none",
+                                                 "as_name",
+                                                 "as_expr",
+                                                 "as_float",
+                                                 "as_bool",
+                                                 "as_string",
+                                                 "user_input_mutation",
+                                                 "buffer_mutation",
+                                                 "user_output",
+                                                 "buffer",
+                                                 "parameter"};
     const bool op = random.one_in(2);
     const std::string open = op ? "torch.ops." : "\"";
     std::vector<size_t> places;
-    for (size_t at = json.find(open); at != std::string::npos; at = json.find(open, at + 1)) places.push_back(at + open.size());
+    for (size_t at = json.find(open); at != std::string::npos; at = json.find(open, at + 1))
+      places.push_back(at + open.size());
     if (places.empty()) return json;
     const size_t begin = random.pick(places), end = json.find('"', begin);
     if (end != std::string::npos) json.replace(begin, end - begin, random.pick(op ? kOps : kNames));

@@ -12,7 +12,8 @@ extern "C" void* __wrap_mmap(void* at, size_t size, int protection, int flags, i
   void* memory = nullptr;
   if (posix_memalign(&memory, 4096, size) != 0) return MAP_FAILED;
   for (size_t done = 0; done < size;) {
-    const ssize_t count = pread(descriptor, static_cast<char*>(memory) + done, size - done, offset + static_cast<off_t>(done));
+    const ssize_t count =
+        pread(descriptor, static_cast<char*>(memory) + done, size - done, offset + static_cast<off_t>(done));
     if (count <= 0) {
       std::free(memory);
       return MAP_FAILED;

@@ -46,7 +46,8 @@ Model model() {
   auto* gemm = graph.insert(nullptr, "Gemm", {x, weight}, {{"transB", int64_t{1}}, {"alpha", 0.5F}}, {"gemm"});
   gemm->output()->type = DataType::FLOAT;
   gemm->output()->shape = Shape{Dim::named("batch"), Dim::of(4)};
-  auto* constant = graph.insert(nullptr, "Constant", {}, {{"value", Tensor::of(tensor({2}, ScalarType::Long))}}, {"axes"});
+  auto* constant =
+      graph.insert(nullptr, "Constant", {}, {{"value", Tensor::of(tensor({2}, ScalarType::Long))}}, {"axes"});
   const auto branch = [&](const char* op, const char* name) {
     auto inner = std::make_shared<onnx::Graph>(&graph);
     auto* node = inner->insert(nullptr, op, {gemm->output()}, {}, {name});
@@ -54,8 +55,9 @@ Model model() {
     inner->add_output(node->output());
     return inner;
   };
-  auto* choice = graph.insert(nullptr, "If", {flag},
-                              {{"then_branch", branch("Relu", "then")}, {"else_branch", branch("Abs", "otherwise")}}, {"choice"});
+  auto* choice =
+      graph.insert(nullptr, "If", {flag},
+                   {{"then_branch", branch("Relu", "then")}, {"else_branch", branch("Abs", "otherwise")}}, {"choice"});
   auto* custom = graph.insert(nullptr, "Custom", {choice->output(), constant->output(), nullptr, large},
                               {{"ints", std::vector<int64_t>{1, -1, INT64_MAX}},
                                {"floats", std::vector<float>{0.0F, -1.5F}},
@@ -100,8 +102,10 @@ class Onnx final : public Target {
   Files mutate(const Files& seed, Random& random) const override {
     Files files = seed;
     for (auto& [name, bytes] : files) {
-      if (name.ends_with(".onnx")) bytes = mutate_protobuf(bytes, random);
-      else if (random.one_in(4)) bytes = mutate_bytes(bytes, bytes, random);
+      if (name.ends_with(".onnx"))
+        bytes = mutate_protobuf(bytes, random);
+      else if (random.one_in(4))
+        bytes = mutate_bytes(bytes, bytes, random);
     }
     return files;
   }
@@ -128,11 +132,13 @@ class Manifest final : public Target {
     ExportMetadata metadata;
     metadata.architecture = "LlamaForCausalLM";
     metadata.packages = {{"torch", "2.13.0"}};
-    metadata.export_config = R"({"dynamic": true, "dynamic_shapes": {"input_ids": {"0": {"name": "batch", "min": 1}}}})";
+    metadata.export_config =
+        R"({"dynamic": true, "dynamic_shapes": {"input_ids": {"0": {"name": "batch", "min": 1}}}})";
     metadata.export_dtype = "float32";
     metadata.kwargs = R"({"input_ids": {"rank": 2, "shape": [2, 5], "dtype": "int64"}})";
     metadata.out_constants = "[[1, null]]";
-    return {{{"", manifest_json(ExportFormat::Onnx, {{"model", "model.onnx", metadata}, {"decode", "decode.onnx", metadata}})}}};
+    return {{{"", manifest_json(ExportFormat::Onnx,
+                                {{"model", "model.onnx", metadata}, {"decode", "decode.onnx", metadata}})}}};
   }
   Files mutate(const Files& seed, Random& random) const override { return {{"", mutate_json(seed.at(""), random)}}; }
   void read(const Files& input, const std::filesystem::path&) const override {

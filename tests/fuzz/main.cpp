@@ -1,18 +1,18 @@
 // fuzz_readers [--reader NAME]... [--seconds S] [--inputs N] [--seed N] [--only NUMBER]
-// Gives damaged files to the readers, and fails on anything but acceptance or Error. Each reader runs in a process of its
-// own, so that a crash, a hang and a sanitizer's report end with the number of the input, which --only repeats.
+// Gives damaged files to the readers, and fails on anything but acceptance or Error. Each reader runs in a process of
+// its own, so that a crash, a hang and a sanitizer's report end with the number of the input, which --only repeats.
+#include <cxxabi.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <algorithm>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <cxxabi.h>
 #include <fstream>
 #include <iostream>
 #include <sstream>
@@ -32,7 +32,9 @@ extern "C" const char* __asan_default_options() {
 }
 extern "C" const char* __ubsan_default_options() { return "halt_on_error=1:print_stacktrace=1"; }
 // What libtorch's static initialisers keep.
-extern "C" const char* __lsan_default_suppressions() { return "leak:libtorch_cpu.so\nleak:libc10.so\nleak:libgomp.so\n"; }
+extern "C" const char* __lsan_default_suppressions() {
+  return "leak:libtorch_cpu.so\nleak:libc10.so\nleak:libgomp.so\n";
+}
 
 namespace transporters::fuzz {
 namespace {
@@ -167,10 +169,12 @@ bool run(Target& target, const Options& options) {
   fs::remove_all(name);
   const uint64_t accepted = progress.accepted, refused = progress.refused;
   std::cout << target.name() << ": " << accepted + refused << " inputs, " << accepted << " accepted, " << refused
-            << " refused, slowest " << static_cast<int>(progress.slowest * 1000) << " ms (seed " << options.seed << ")\n";
+            << " refused, slowest " << static_cast<int>(progress.slowest * 1000) << " ms (seed " << options.seed
+            << ")\n";
   if (!problem.empty())
-    std::cout << target.name() << ": input " << progress.input << ": " << problem << "\n  repeat with: fuzz_readers --reader "
-              << target.name() << " --seed " << options.seed << " --only " << progress.input << "\n";
+    std::cout << target.name() << ": input " << progress.input << ": " << problem
+              << "\n  repeat with: fuzz_readers --reader " << target.name() << " --seed " << options.seed << " --only "
+              << progress.input << "\n";
   return problem.empty();
 }
 
@@ -191,7 +195,8 @@ Options parse(int argc, char** argv) {
     } else if (option == "--only") {
       options.only = std::stoull(value);
     } else {
-      throw std::runtime_error("unknown option '" + option + "'; known are --reader, --seconds, --inputs, --seed, --only");
+      throw std::runtime_error("unknown option '" + option +
+                               "'; known are --reader, --seconds, --inputs, --seed, --only");
     }
   }
   return options;

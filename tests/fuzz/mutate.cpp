@@ -15,10 +15,10 @@ using Json = nlohmann::ordered_json;
 constexpr size_t kMaxSize = 1 << 20;
 constexpr size_t kDeep = 30'000;  // enough to exhaust the stack of a reader that recurses
 
-constexpr std::array<int64_t, 24> kNumbers{
-    0,       1,       -1,         2,          7,          8,         127,       255,
-    256,     4095,    65'535,     65'536,     INT32_MAX,  INT32_MIN, 1LL << 31, 1LL << 32,
-    1LL << 33, 1LL << 40, 1LL << 56, 1LL << 61, 1LL << 62, INT64_MAX, INT64_MIN, INT64_MAX - 1};
+constexpr std::array<int64_t, 24> kNumbers{0,         1,         -1,        2,         7,         8,
+                                           127,       255,       256,       4095,      65'535,    65'536,
+                                           INT32_MAX, INT32_MIN, 1LL << 31, 1LL << 32, 1LL << 33, 1LL << 40,
+                                           1LL << 56, 1LL << 61, 1LL << 62, INT64_MAX, INT64_MIN, INT64_MAX - 1};
 
 std::string repeated(std::string_view piece, size_t count) {
   std::string text;
@@ -68,10 +68,35 @@ void damage_once(std::string& bytes, std::string_view other, Random& random) {
 }
 
 std::string string_value(const std::string& old, Random& random) {
-  static const std::vector<std::string> kStrings{
-      "",      " ",     "/",        "..",  "../../etc/passwd", "/etc/passwd", "a/b", "模型 ü", "\xf0\x9f\x98\x80", "'\"#.",
-      "null",  "NaN",   "Infinity", "-1",  "1e999",            "0x10",        "%s%n", "float32", "I64",             "BOOL",
-      "as_int", "weight_0", "x",    "s0",  "torch.ops.aten.add.Tensor", "[]", "{}", "\n", std::string("a\0b", 3)};
+  static const std::vector<std::string> kStrings{"",
+                                                 " ",
+                                                 "/",
+                                                 "..",
+                                                 "../../etc/passwd",
+                                                 "/etc/passwd",
+                                                 "a/b",
+                                                 "模型 ü",
+                                                 "\xf0\x9f\x98\x80",
+                                                 "'\"#.",
+                                                 "null",
+                                                 "NaN",
+                                                 "Infinity",
+                                                 "-1",
+                                                 "1e999",
+                                                 "0x10",
+                                                 "%s%n",
+                                                 "float32",
+                                                 "I64",
+                                                 "BOOL",
+                                                 "as_int",
+                                                 "weight_0",
+                                                 "x",
+                                                 "s0",
+                                                 "torch.ops.aten.add.Tensor",
+                                                 "[]",
+                                                 "{}",
+                                                 "\n",
+                                                 std::string("a\0b", 3)};
   if (random.one_in(300)) return repeated("[", kDeep) + repeated("]", random.one_in(2) ? kDeep : 0);
   switch (random.below(4)) {
     case 0:
@@ -107,7 +132,8 @@ Json any_value(const Json& old, Random& random) {
     case 7:
       return string_value(old.is_string() ? old.get<std::string>() : "", random);
     default:
-      if (old.is_number_integer() && random.one_in(2)) return static_cast<int64_t>(old.get<uint64_t>() + 1 - random.below(3));
+      if (old.is_number_integer() && random.one_in(2))
+        return static_cast<int64_t>(old.get<uint64_t>() + 1 - random.below(3));
       if (old.is_string()) return string_value(old.get<std::string>(), random);
       return random.pick(kNumbers);
   }
@@ -155,8 +181,8 @@ void change_json(Json& root, Random& random) {
 // ── protobuf ──
 
 struct Field {
-  uint64_t tag = 0;       // number << 3 | wire type
-  std::string value;      // a fixed number's or a string's bytes
+  uint64_t tag = 0;   // number << 3 | wire type
+  std::string value;  // a fixed number's or a string's bytes
   uint64_t varint = 0;
   bool is_message = false;
   std::vector<Field> fields;
@@ -255,7 +281,8 @@ void change_field(Field& field, const Field& other, Random& random) {
     default:
       field.varint = random.one_in(2) ? static_cast<uint64_t>(random.pick(kNumbers)) : random.below(32);
       if (!field.is_message && (field.tag & 7) == 2) {
-        field.value = random.one_in(2) ? string_value(field.value, random) : mutate_bytes(field.value, other.value, random);
+        field.value =
+            random.one_in(2) ? string_value(field.value, random) : mutate_bytes(field.value, other.value, random);
       }
   }
 }
@@ -302,7 +329,8 @@ std::string mutate_bytes(std::string bytes, std::string_view other, Random& rand
 }
 
 std::string mutate_json(const std::string& text, Random& random) {
-  if (random.one_in(6)) return mutate_words(text, {"{", "}", "[", "]", ",", ":", "\"", "null", "1e400", "-", "\\u0000"}, random);
+  if (random.one_in(6))
+    return mutate_words(text, {"{", "}", "[", "]", ",", ":", "\"", "null", "1e400", "-", "\\u0000"}, random);
   Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
   if (json.is_discarded()) return mutate_bytes(text, text, random);
   for (size_t count = 1 + random.below(3); count-- > 0;) change_json(json, random);
@@ -345,8 +373,10 @@ std::string mutate_words(const std::string& text, const std::vector<std::string>
         parts.insert(place, repeated(random.pick(words), random.one_in(300) ? kDeep : random.below(40)));
         break;
       case 4: {
-        const std::vector<std::string> piece(place, place + static_cast<std::ptrdiff_t>(random.below(parts.size() - at)));
-        parts.insert(parts.begin() + static_cast<std::ptrdiff_t>(random.below(parts.size())), piece.begin(), piece.end());
+        const std::vector<std::string> piece(place,
+                                             place + static_cast<std::ptrdiff_t>(random.below(parts.size() - at)));
+        parts.insert(parts.begin() + static_cast<std::ptrdiff_t>(random.below(parts.size())), piece.begin(),
+                     piece.end());
         break;
       }
       case 5:

@@ -12,8 +12,8 @@ namespace transporters::fuzz {
 // Flipped bits, numbers at their limits, cut, repeated and moved pieces, and pieces of `other`.
 std::string mutate_bytes(std::string bytes, std::string_view other, Random& random);
 
-// A value replaced by one of another type or at a limit, members removed, renamed, repeated or moved; sometimes the text
-// itself is damaged. Text that is no JSON is damaged as bytes.
+// A value replaced by one of another type or at a limit, members removed, renamed, repeated or moved; sometimes the
+// text itself is damaged. Text that is no JSON is damaged as bytes.
 std::string mutate_json(const std::string& text, Random& random);
 
 // Fields of the message or of the messages inside it removed, repeated, moved, or with another content; lengths stay in

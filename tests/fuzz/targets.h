@@ -22,8 +22,8 @@ class Target {
   // Good inputs, made by this library's own writers.
   virtual std::vector<Files> seeds() = 0;
   virtual Files mutate(const Files& seed, Random& random) const = 0;
-  // Reads the input, and uses what was read as far as a reader promises that it can be used. Throws Error where the input
-  // is refused; every other exception is a finding. `folder` holds the files.
+  // Reads the input, and uses what was read as far as a reader promises that it can be used. Throws Error where the
+  // input is refused; every other exception is a finding. `folder` holds the files.
   virtual void read(const Files& input, const std::filesystem::path& folder) const = 0;
 
  private:

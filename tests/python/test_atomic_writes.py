@@ -34,7 +34,7 @@ def export(build_dir, source, out, format="onnx", limit=None, start=subprocess.r
             resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
             signal.signal(signal.SIGXFSZ, signal.SIG_IGN)  # writing fails with EFBIG
 
-    command = [build_dir / "transporters", "export", source, "--to", format, "--dynamic", "--out", out, *more.pop("arguments", [])]
+    command = [build_dir / "transporters", "export", source, "--to", format, "--dynamic", "--out", out]
     return start(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=before, **more)
 
 
@@ -76,7 +76,8 @@ def small_disk(tmp_path):
         ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", disk], capture_output=True, text=True
     )
     if not mounted or mounted.returncode != 0:
-        pytest.skip("mounting a small file system is not permitted here: " + (mounted.stderr.strip() if mounted else "no mount"))
+        reason = mounted.stderr.strip() if mounted else "there is no mount"
+        pytest.skip("mounting a small file system is not permitted here: " + reason)
     yield disk
     subprocess.run(["umount", disk], check=True)
 

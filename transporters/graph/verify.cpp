@@ -1,4 +1,6 @@
 // verify(program): the invariants of a program, each with its own message.
+#include "transporters/graph/verify.h"
+
 #include <algorithm>
 #include <set>
 #include <unordered_map>
@@ -8,7 +10,6 @@
 #include "transporters/graph/program.h"
 #include "transporters/graph/symbol_sources.h"
 #include "transporters/graph/text.h"
-#include "transporters/graph/verify.h"
 
 namespace transporters {
 namespace {
@@ -84,8 +85,8 @@ bool fits(const SchemaArgument& schema, const Argument& argument) {
 
 std::optional<std::string> output_misfit(const Node& node) {
   const auto& returns = node.schema().returns;
-  const bool list = returns.size() == 1 &&
-                    (returns[0].kind == ArgumentKind::TensorList || returns[0].kind == ArgumentKind::IntList);
+  const bool list =
+      returns.size() == 1 && (returns[0].kind == ArgumentKind::TensorList || returns[0].kind == ArgumentKind::IntList);
   if (!list && node.outputs().size() != returns.size())
     return "the schema has " + std::to_string(returns.size()) + " outputs, the node " +
            std::to_string(node.outputs().size());
