@@ -115,6 +115,22 @@ TEST_CASE("what does not hold together is refused with the reason") {
   CHECK(message(graph_of([](auto& g) { g.add_int32(1, 5); })).find("wire type") != std::string::npos);
 }
 
+TEST_CASE("a packed list may be empty") {
+  const Model model = onnx::parse(graph_of([](auto& g) {
+    std::string text = node("", "y");
+    protozero::pbf_writer writer(text);
+    protozero::pbf_writer attribute(writer, tag(proto::NodeProto::attribute));
+    attribute.add_string(tag(proto::AttributeProto::name), "scales");
+    attribute.add_int32(tag(proto::AttributeProto::type), 6);
+    attribute.add_bytes(tag(proto::AttributeProto::floats), "");
+    attribute.commit();
+    g.add_message(1, text);
+  }));
+  const auto* value = model.graph->front()->find("scales");
+  REQUIRE(value != nullptr);
+  CHECK(std::get<std::vector<float>>(*value).empty());
+}
+
 TEST_CASE("an output without a type can be read, and not be written") {
   const Model model = onnx::parse(graph_of([](auto& g) {
     g.add_message(1, node("", "y"));

@@ -150,7 +150,7 @@ def damage_negative_shape(path):
     "damage, expected",
     [
         (damage_empty, "the file is empty (0 bytes); the download or copy failed, fetch the file again"),
-        (damage_pointer, "this is a Git LFS pointer (134 bytes of text) in place of the real file of 133466304 bytes; "),
+        (damage_pointer, "this is a Git LFS pointer (134 bytes of text) in place of the real file of 133466304 bytes"),
         (damage_header_cut, "truncated inside the header"),
         (damage_four_bytes, "expected at least 8 bytes, found 4"),
         (damage_huge_header, "the header claims 4611686018427387904 bytes, the format allows 100000000"),
@@ -267,7 +267,7 @@ def test_a_checkpoint_of_another_size_than_its_config(llama, refused):
         ({"hidden_size": -32}, "'hidden_size' expected a whole number from 1 to 2147483647, got -32"),
         ({"hidden_size": "32"}, "'hidden_size' expected a whole number, got \"32\""),
         ({"hidden_size": 2**63}, "'hidden_size' expected a whole number, got 9223372036854775808"),
-        ({"vocab_size": 2**31 - 1}, "model.embed_tokens.weight: expected [2147483647, 32], the checkpoint has [99, 32]"),
+        ({"vocab_size": 2**31 - 1}, "model.embed_tokens.weight: expected [2147483647, 32], the checkpoint"),
         ({"num_attention_heads": 5}, "expected a divisor of num_attention_heads (5), got 2"),
         ({"num_key_value_heads": 3}, "'num_key_value_heads'"),
         ({"num_hidden_layers": 10**9}, "'num_hidden_layers' is 1000000000, but the checkpoint has 21 tensors in all"),

@@ -144,7 +144,7 @@ class Reader {
     if (view.size() % sizeof(T) != 0) throw fail("packed numbers end in the middle of one");
     const size_t count = to.size();
     to.resize(count + view.size() / sizeof(T));
-    std::memcpy(to.data() + count, view.data(), view.size());
+    if (view.size() > 0) std::memcpy(to.data() + count, view.data(), view.size());
   }
   template <typename F>
   void entry(pbf_message<F>& message, std::map<std::string, std::string>& to) const {
