@@ -180,6 +180,8 @@ TEST_CASE("header entries that contradict themselves or each other") {
   CHECK(one(f32, "\"2\"", "[0,4]") == "tensor 'a': expected shape to be a list of sizes, got \"2\"");
   CHECK(one(f32, "[4611686018427387904,4]", "[0,4]") ==
         "tensor 'a': shape [4611686018427387904, 4] needs more bytes than can be counted");
+  CHECK(one(f32, "[0,4611686018427387904,4]", "[0,0]") ==
+        "tensor 'a': shape [0, 4611686018427387904, 4] needs more bytes than can be counted");
   CHECK(one(f32, "[18446744073709551615]", "[0,4]") ==
         "tensor 'a': expected a size to be a whole number from 0 to 2^63-1, got 18446744073709551615");
   CHECK(one(R"("F33")", "[1]", "[0,4]").starts_with("tensor 'a': unknown dtype \"F33\"; known are BOOL"));

@@ -204,6 +204,14 @@ TEST_CASE("graphs that do not hold together name the place") {
             "tensor: leave out item() or float()");
   CHECK(archive.load_model([](Json& json) { graph(json)["nodes"][0]["target"] = "os.system"; }) ==
         at + "nodes[0]: 'os.system' is not supported");
+  CHECK(archive.load_model([](Json& json) { graph(json)["nodes"][0]["inputs"].erase(1); }) ==
+        at + "nodes[0]: 'aten::linear': the argument 'weight' is missing");
+  CHECK(archive.load_model([](Json& json) {
+    graph(json)["nodes"][0]["inputs"][1]["arg"] = {{"as_strings", {"w"}}};
+  }) == at + "nodes[0]: 'aten::linear': the argument 'weight' does not match the schema's type: [\"w\"]");
+  CHECK(archive.load_model([](Json& json) {
+    graph(json)["nodes"][0]["inputs"][1]["arg"] = {{"as_optional_tensor", {{"as_none", true}}}};
+  }) == at + "nodes[0]: 'aten::linear': the argument 'weight' does not match the schema's type: None");
   CHECK(archive.load_model([](Json& json) { graph(json)["nodes"].push_back(graph(json)["nodes"][0]); }) ==
         at + "nodes[4].outputs[0].as_tensor.name: 'linear' is defined twice");
   CHECK(archive.load_model([](Json& json) { graph(json)["tensor_values"].erase("linear"); }) ==
@@ -228,6 +236,17 @@ TEST_CASE("graphs that do not hold together name the place") {
         "supported");
   CHECK(archive.load_model([](Json& json) { json["range_constraints"]["s0"]["min_val"] = 9; }) ==
         "[dynamo] FILE: models/model.json: range_constraints.s0: the range of 's0' is empty");
+  CHECK(archive.load_model([](Json& json) {
+    json["graph_module"]["signature"]["output_specs"][0] = {
+        {"user_input_mutation", {{"arg", {{"name", "view"}}}, {"user_input_name", "view"}}}};
+  }) == "[dynamo] FILE: models/model.json: graph_module.signature.output_specs[0]: writes to a value that is no input");
+  CHECK(archive.load_model([](Json& json) {
+    json["graph_module"]["signature"]["output_specs"][0] = {
+        {"buffer_mutation", {{"arg", {{"name", "view"}}}, {"buffer_name", "nothing"}}}};
+    json["graph_module"]["module_call_graph"][0]["signature"]["out_spec"] =
+        R"([1, {"type": "builtins.tuple", "context": "null", "children_spec": []}])";
+  }) == "[dynamo] FILE: invalid program: the mutated buffer 'nothing' does not exist; the file is damaged, export it "
+        "again");
   CHECK(archive.load_model([](Json& json) { json["guards_code"] = {"L['z'].size()[0] == 1"}; }) ==
         "[dynamo] FILE: models/model.json: guards_code[0]: the guard reads an input that is not there");
 }
@@ -250,6 +269,12 @@ TEST_CASE("weights that do not fit") {
   CHECK(config([&](Json& w) { sizes(w, 3, 3); }) == at + "has 24 bytes, too few for a tensor that reaches element 8");
   CHECK(config([&](Json& w) { sizes(w, 2, int64_t{1} << 62); }).find("has 24 bytes, too few") != std::string::npos);
   CHECK(config([&](Json& w) { sizes(w, int64_t{1} << 62, int64_t{1} << 62); }) == at + "has sizes beyond 64 bits");
+  // Strides multiply the axes beside an empty one.
+  CHECK(config([&](Json& w) {
+    const Json huge = {{"as_int", int64_t{1} << 40}}, none = {{"as_int", 0}};
+    w["tensor_meta"]["sizes"] = {none, huge, huge};
+    w["tensor_meta"]["strides"] = {none, none, none};
+  }) == at + "has sizes beyond 64 bits");
   CHECK(config([&](Json& w) { sizes(w, -1, 3); }) == at + "has negative sizes, strides or offset");
   CHECK(config([&](Json& w) { w["tensor_meta"]["storage_offset"]["as_int"] = -1; }) ==
         at + "has negative sizes, strides or offset");

@@ -143,5 +143,23 @@ TEST_CASE("code and damage are refused") {
   CHECK(tensor("K\x00(J\xff\xff\xff\xfft(K\x01t"s).find("negative") != std::string::npos);
 }
 
+TEST_CASE("containers that are thrown away nest only so deep either") {
+  CHECK(error("]q\x01h\x01\x61""0N.").find("nests containers deeper than 200 levels") != std::string::npos);
+  CHECK(error(std::string(100'000, ']') + std::string(99'999, 'a') + "0N.").find("nests containers deeper") !=
+        std::string::npos);
+}
+
+TEST_CASE("a text may not be repeated until memory is gone") {
+  const std::string text(1 << 20, 'x');
+  const auto repeated = [&](size_t times) {
+    std::string code("X\x00\x00\x10\x00", 5);
+    code += text + "q\x01(";
+    for (size_t i = 0; i < times; ++i) code += "h\x01";
+    return error(code + "t.");
+  };
+  CHECK(repeated(8) == "");
+  CHECK(repeated(100).find("repeats more than 67108864 bytes") != std::string::npos);
+}
+
 }  // namespace
 }  // namespace transporters::dynamo

@@ -93,6 +93,13 @@ TEST_CASE("text that is not understood names its place") {
   CHECK(error("And(s0, s1)") != "");
   CHECK(error(std::string(5000, '(')).find("nested too deeply") != std::string::npos);
   CHECK(error(std::string(5000, '-') + "1").find("nested too deeply") != std::string::npos);
+  CHECK(error(std::string(50'000, '+') + "1").find("nested too deeply") != std::string::npos);
+  std::string powers = "s0";
+  for (int i = 0; i < 50'000; ++i) powers += "**1";
+  CHECK(error(powers).find("nested too deeply") != std::string::npos);
+  std::string chain = "s0";
+  for (int i = 0; i < 50'000; ++i) chain += "//s1 + 0.5";
+  CHECK(error(chain).find("more than 1000 numbers and names") != std::string::npos);
   CHECK(error("Float('1.x')").find("expected a number") != std::string::npos);
   CHECK(error("") == "[dynamo] column 1 of expression '': expected a number, a name or '('");
 }

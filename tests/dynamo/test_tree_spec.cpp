@@ -78,4 +78,12 @@ TEST_CASE("text that is no tree spec is refused") {
   for (int i = 0; i < 300; ++i)
     deep = R"({"type": "builtins.list", "context": "null", "children_spec": [)" + deep + "]}";
   CHECK(message("[1, " + deep + "]") == "[tree spec] nested deeper than 256 levels");
+  const std::string brackets = std::string(100'000, '[') + std::string(100'000, ']');
+  const std::string too_deep = "[tree spec] nested deeper than 1000 levels";
+  CHECK(message("[" + brackets + ", {}]") == too_deep);
+  CHECK(message(R"([1, {"type": "x", "context": )" + brackets + R"(, "children_spec": []}])") == too_deep);
+  // Inside a string it is any text, and names nothing.
+  const auto text_context = TreeSpec::loads(R"([1, {"type": "x", "context": ")" + brackets +
+                                            R"(", "children_spec": [{"type": null, "context": null, "children_spec": []}]}])");
+  CHECK(text_context.leaf_paths() == std::vector<std::string>{"0"});
 }

@@ -84,6 +84,12 @@ TEST_CASE("a manifest of a later version or with missing parts is refused") {
                 "expected a file of this folder"));
   CHECK(refused(R"({"export_format": "onnx", "components": {"model": {"file": "x", "metadata": {"kwargs": 1}}}})",
                 "'kwargs': expected an object, got 1"));
+  CHECK(refused(R"({"schema_version": 1e999})", "export.json is not JSON"));
+  CHECK(refused(R"({"components": )" + std::string(100'000, '[') + std::string(100'000, ']') + "}",
+                "export.json nests deeper than 1000 levels"));
+  // What is left out is empty, and can be written again.
+  const auto bare = parse_manifest(R"({"export_format": "onnx", "components": {"model": {"file": "x"}}})");
+  CHECK(manifest_json(bare.first, bare.second).find("\"kwargs\": {}") != std::string::npos);
   // Fields that later versions add are skipped.
   CHECK(parse_manifest(R"({"export_format": "onnx", "new": 1, "components": {"model": {"file": "x", "more": 2}}})")
             .second.size() == 1);

@@ -114,7 +114,7 @@ TEST_CASE("missing, unexpected and misshapen tensors are all named") {
           "1 tensors are missing (weights are never filled at random; pick the class the checkpoint was saved from, or "
           "fine-tune the head first):\n"
           "  model.norm.weight; did you mean 'model.norm.wieght'?\n"
-          "sizes differ from what config.json says:\n"
+          "sizes or types differ from what config.json says:\n"
           "  lm_head.weight: expected [5, 4], the checkpoint has [7, 4]\n"
           "2 tensors belong to no part of the model that config.json describes:\n"
           "  model.layers.0.self_attn.q_proj.bias\n"

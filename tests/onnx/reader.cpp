@@ -99,6 +99,9 @@ TEST_CASE("what does not hold together is refused with the reason") {
   CHECK(message(tensor_of(none, DataType::FLOAT, {-1})).find("impossible dimensions") != std::string::npos);
   CHECK(message(tensor_of(none, DataType::FLOAT, {int64_t{1} << 40, int64_t{1} << 40})).find("impossible") !=
         std::string::npos);
+  CHECK(message(tensor_of(none, DataType::FLOAT, {0, int64_t{1} << 40, int64_t{1} << 40})).find("impossible") !=
+        std::string::npos);
+  CHECK(message(tensor_of(none, DataType::FLOAT, {int64_t{1} << 40, 0})) == "");
   CHECK(message(tensor_of(none, static_cast<DataType>(99), {1})).find("element type 99") != std::string::npos);
   CHECK(message(tensor_of([](auto& t) { external(t, "../secret", "0"); }, DataType::FLOAT, {1}))
             .find("outside the model's folder") != std::string::npos);
@@ -110,6 +113,32 @@ TEST_CASE("what does not hold together is refused with the reason") {
           g.add_message(1, node("", "y"));
         })).find("'y' is defined twice") != std::string::npos);
   CHECK(message(graph_of([](auto& g) { g.add_int32(1, 5); })).find("wire type") != std::string::npos);
+}
+
+TEST_CASE("a packed list may be empty") {
+  const Model model = onnx::parse(graph_of([](auto& g) {
+    std::string text = node("", "y");
+    protozero::pbf_writer writer(text);
+    protozero::pbf_writer attribute(writer, tag(proto::NodeProto::attribute));
+    attribute.add_string(tag(proto::AttributeProto::name), "scales");
+    attribute.add_int32(tag(proto::AttributeProto::type), 6);
+    attribute.add_bytes(tag(proto::AttributeProto::floats), "");
+    attribute.commit();
+    g.add_message(1, text);
+  }));
+  const auto* value = model.graph->front()->find("scales");
+  REQUIRE(value != nullptr);
+  CHECK(std::get<std::vector<float>>(*value).empty());
+}
+
+TEST_CASE("an output without a type can be read, and not be written") {
+  const Model model = onnx::parse(graph_of([](auto& g) {
+    g.add_message(1, node("", "y"));
+    protozero::pbf_writer output(g, tag(proto::GraphProto::output));
+    output.add_string(tag(proto::ValueInfoProto::name), "y");
+  }));
+  CHECK(model.graph->outputs().size() == 1);
+  CHECK_THROWS_WITH_AS(onnx::serialize(model), doctest::Contains("'y' has no type; ONNX wants one"), Error);
 }
 
 TEST_CASE("a data file that is too short is named") {

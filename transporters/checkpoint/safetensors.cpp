@@ -106,15 +106,13 @@ TensorData parse_entry(const MappedFile& file, const std::string& name, const Js
   for (const auto& size : entry["shape"]) {
     const uint64_t value = size_value(file, name, "a size", size);
     tensor.sizes.push_back(static_cast<int64_t>(value));
-    overflows |= __builtin_mul_overflow(nbytes, value, &nbytes);
-  }
-  if (std::find(tensor.sizes.begin(), tensor.sizes.end(), 0) != tensor.sizes.end()) {
-    nbytes = 0;
-    overflows = false;
+    // An axis of size 0 does not excuse the others: strides multiply them all the same.
+    if (value != 0) overflows |= __builtin_mul_overflow(nbytes, value, &nbytes);
   }
   if (overflows || nbytes > static_cast<uint64_t>(std::numeric_limits<int64_t>::max()))
     fail_tensor("shape " + shape_text(tensor.sizes) + " needs more bytes than can be counted");
   tensor.strides = contiguous_strides(tensor.sizes);
+  nbytes = tensor.nbytes();
 
   const auto& offsets = entry["data_offsets"];
   if (!offsets.is_array() || offsets.size() != 2)

@@ -283,7 +283,8 @@ class Functionalizer {
       std::vector<Expr> inverse(dims.size());
       for (int64_t i = 0; i < rank; ++i) {
         const int64_t dim = dims[static_cast<size_t>(i)];
-        inverse.at(static_cast<size_t>(dim < 0 ? dim + rank : dim)) = Expr(i);
+        if (dim < -rank || dim >= rank) fail(op, "permutes dimensions that are not there");
+        inverse[static_cast<size_t>(dim < 0 ? dim + rank : dim)] = Expr(i);
       }
       return make("aten::permute", {{"self", part}, {"dims", inverse}});
     }
@@ -292,7 +293,10 @@ class Functionalizer {
                   {{"self", source}, {"src", part}, given("dim"), {"index", Expr(static_cast<int64_t>(view.output))}});
     if (name == "split" || name == "split_with_sizes" || name == "chunk") {
       int64_t dim = op.integer("dim");
-      if (dim < 0) dim += static_cast<int64_t>(source->rank());
+      const auto rank = static_cast<int64_t>(source->rank());
+      if (dim < -rank || dim >= rank || part->rank() != source->rank())
+        fail(op, "splits along a dimension that is not there");
+      if (dim < 0) dim += rank;
       Expr start = 0;
       for (size_t i = 0; i < view.output; ++i) start = start + op.outputs()[i]->sizes().at(static_cast<size_t>(dim));
       return make("aten::slice_scatter", {{"self", source},

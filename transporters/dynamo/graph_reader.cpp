@@ -11,6 +11,7 @@
 #include "transporters/dynamo/sympy.h"
 #include "transporters/error.h"
 #include "transporters/graph/symbol_sources.h"
+#include "transporters/graph/verify.h"
 
 namespace transporters::dynamo {
 namespace {
@@ -224,6 +225,7 @@ class GraphReader {
       } else if (kind == "user_input_mutation") {
         output.kind = OutputKind::UserInputMutation;
         const InputSpec* input = program_.find_input(value(field(spec, "user_input_name")));
+        if (input == nullptr) json_fail(specs[i], "writes to a value that is no input");
         output.target = input->target;
       } else {
         json_fail(specs[i], "outputs of kind '" + std::string(kind) + "' are not supported");
@@ -286,6 +288,7 @@ class GraphReader {
       program_.graph->rename(made->outputs()[i], string(*names[i]));
       define(*names[i], made->outputs()[i]);
     }
+    if (const auto problem = schema_misfit(*made)) json_fail(node, "'" + op + "': " + *problem);
     read_metadata(node, *made);
   }
 
@@ -406,7 +409,10 @@ class GraphReader {
     if (tag == "as_none") return None{};
     if (tag == "as_tensor") return this->value(field(value, "name"));
     if (tag == "as_tensors") return map([&](const ConstJson& e) { return this->value(field(e, "name")); });
-    if (tag == "as_optional_tensor") return optional_tensor(value);
+    if (tag == "as_optional_tensor") {
+      Value* const tensor = optional_tensor(value);
+      return tensor == nullptr ? Argument(None{}) : Argument(tensor);
+    }
     if (tag == "as_optional_tensors") return map([&](const ConstJson& e) { return optional_tensor(e); });
     if (tag == "as_int") {
       if (kind == ArgumentKind::Float) return static_cast<double>(integer(value));

@@ -65,6 +65,7 @@ std::optional<ScalarType> torch_dtype(const std::string& name) {
 
 // Deeper containers come from damaged files.
 constexpr int kMaxDepth = 200;
+constexpr uint64_t kMaxRepeated = 64 << 20;
 constexpr const char* kRebuildFromType = "torch._tensor._rebuild_from_type_v2";
 
 // The opcodes of pickle's protocols 2 to 5 that data without code needs (Lib/pickletools.py describes them).
@@ -85,7 +86,8 @@ class Unpickler {
 
   PickleValue run() {
     PickleValue value = execute();
-    height(value, 0);
+    // Also those that the value does not hold: they go now.
+    for (const PickleValue& container : containers_) height(container, 0);
     finished_ = true;
     return value;
   }
@@ -328,7 +330,12 @@ class Unpickler {
   const PickleValue& remembered(uint64_t key) {
     const auto found = memo_.find(key);
     if (found == memo_.end()) fail("refers to a value that it does not hold");
-    return found->second;
+    // A short file could name one long text many times.
+    const PickleValue& value = found->second;
+    if (const auto* text = value.get_if<std::string>()) repeated_ += text->size();
+    if (const auto* tensor = value.get_if<TensorData>()) repeated_ += tensor->sizes.size() * 2 * sizeof(int64_t);
+    if (repeated_ > kMaxRepeated) fail("repeats more than " + std::to_string(kMaxRepeated) + " bytes of text");
+    return value;
   }
 
   std::string text(const PickleValue& value) const {
@@ -440,6 +447,7 @@ class Unpickler {
   std::map<uint64_t, PickleValue> memo_;
   std::vector<PickleValue> containers_;
   std::unordered_map<const void*, int> heights_;
+  uint64_t repeated_ = 0;  // bytes taken from the memo
   bool finished_ = false;
 };
 
@@ -489,18 +497,22 @@ std::optional<std::string> place_in_storage(TensorData& data, std::string_view s
   if (data.sizes.size() != data.strides.size()) return "sizes and strides differ in number";
   const auto element = static_cast<int64_t>(c10::elementSize(data.dtype));
   const auto available = static_cast<int64_t>(storage.size()) / element;
-  int64_t last = offset, numel = 1;
+  int64_t last = offset, numel = 1;  // of the axes that are not empty: strides multiply those
+  bool empty = false;
   for (size_t i = 0; i < data.sizes.size(); ++i) {
     int64_t reach = 0;
     if (data.sizes[i] < 0 || data.strides[i] < 0 || offset < 0) return "has negative sizes, strides or offset";
+    if (data.sizes[i] == 0) {
+      empty = true;
+      continue;
+    }
     if (__builtin_mul_overflow(numel, data.sizes[i], &numel)) return "has sizes beyond 64 bits";
-    if (data.sizes[i] == 0) continue;
     if (__builtin_mul_overflow(data.sizes[i] - 1, data.strides[i], &reach) ||
         __builtin_add_overflow(last, reach, &last))
       return "has sizes beyond 64 bits";
   }
   data.data = nullptr;
-  if (numel == 0) return std::nullopt;
+  if (empty) return std::nullopt;
   if (last < 0 || last >= available)
     return "has " + std::to_string(storage.size()) + " bytes, too few for a tensor that reaches element " +
            std::to_string(last);

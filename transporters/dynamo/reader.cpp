@@ -103,6 +103,12 @@ Program load_archive(const ZipReader& zip) {
   const std::string samples = flat ? kFlatSampleInputs : record::kSampleInputFolder + name + ".pt";
   if (zip.contains(samples) && !zip.get(samples).empty())
     program.example_inputs = read_sample_inputs(zip.get(samples), zip.owner(), program);
+  // What the JSON alone does not show: the file is at fault then, not this library.
+  try {
+    verify(program);
+  } catch (const InternalError& error) {
+    zip.fail(std::string(error.what()) + "; the file is damaged, export it again");
+  }
   return program;
 }
 

@@ -3,6 +3,7 @@
 #include "transporters/dynamo/pickle_reader.h"
 #include "transporters/dynamo/sample_inputs.h"
 #include "transporters/error.h"
+#include "transporters/json_depth.h"
 
 namespace transporters::dynamo {
 namespace {
@@ -47,6 +48,11 @@ void object_leaves(const Json& context, const PickleValue& value, std::vector<co
     if (const PickleValue* member = find(*dict, key)) object_leaves(inner, *member, leaves, depth + 1);
 }
 
+Json parse_context(const TreeSpec& spec) {
+  if (json_nests_too_deep(spec.context)) throw Mismatch();
+  return Json::parse(spec.context, nullptr, /*allow_exceptions=*/false);
+}
+
 void flatten(const TreeSpec& spec, const PickleValue& value, std::vector<const PickleValue*>& leaves) {
   if (spec.is_leaf()) {
     leaves.push_back(&value);
@@ -58,7 +64,7 @@ void flatten(const TreeSpec& spec, const PickleValue& value, std::vector<const P
     return;
   }
   if (const PickleDict* dict = value.dict()) {
-    const Json keys = Json::parse(spec.context, nullptr, /*allow_exceptions=*/false);
+    const Json keys = parse_context(spec);
     if (!keys.is_array() || keys.size() != spec.children.size()) throw Mismatch();
     for (size_t i = 0; i < spec.children.size(); ++i) {
       const PickleValue* element = keys[i].is_string() ? find(*dict, keys[i].get<std::string>()) : nullptr;
@@ -68,7 +74,7 @@ void flatten(const TreeSpec& spec, const PickleValue& value, std::vector<const P
     return;
   }
   std::vector<const PickleValue*> found(spec.children.size(), nullptr);
-  object_leaves(Json::parse(spec.context, nullptr, /*allow_exceptions=*/false), value, found, 0);
+  object_leaves(parse_context(spec), value, found, 0);
   for (const PickleValue* leaf : found) {
     if (leaf == nullptr) throw Mismatch();
     leaves.push_back(leaf);

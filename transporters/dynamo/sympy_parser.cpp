@@ -15,6 +15,8 @@ using symbolic::Type;
 
 // Deeper nesting than this comes from damaged files.
 constexpr int kMaxDepth = 200;
+// A chain of operations becomes an expression as deep as it is long, which is printed and freed by recursion.
+constexpr int kMaxAtoms = 1000;
 
 using Operands = std::vector<Expr>;
 
@@ -301,10 +303,8 @@ class Parser {
   }
 
   Expr factor() {
-    if (accept("-")) {
-      const Depth depth(*this);
-      return multiply(Expr(-1), factor());
-    }
+    const Depth depth(*this);
+    if (accept("-")) return multiply(Expr(-1), factor());
     if (accept("+")) return factor();
     Expr base = atom();
     skip_space();
@@ -314,6 +314,7 @@ class Parser {
   }
 
   Expr atom() {
+    if (++atoms_ > kMaxAtoms) fail("more than " + std::to_string(kMaxAtoms) + " numbers and names");
     skip_space();
     if (at_ == text_.size()) fail("expected a number, a name or '('");
     if (accept("(")) {
@@ -460,6 +461,7 @@ class Parser {
   const SympyNames& names_;
   size_t at_ = 0;
   int depth_ = 0;
+  int atoms_ = 0;
 };
 
 }  // namespace

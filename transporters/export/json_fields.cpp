@@ -4,15 +4,18 @@
 #include <limits>
 
 #include "transporters/error.h"
+#include "transporters/json_depth.h"
 
 namespace transporters {
 
 using Json = nlohmann::ordered_json;
 
 Json parse_json(std::string_view text, const std::string& stage, const std::string& what) {
+  if (json_nests_too_deep(text))
+    throw Error(ErrorContext{.stage = stage}, what + " nests deeper than " + std::to_string(kMaxJsonDepth) + " levels");
   try {
     return Json::parse(text);
-  } catch (const Json::parse_error& error) {
+  } catch (const Json::exception& error) {
     std::string reason = error.what();
     // nlohmann prefixes "[json.exception.parse_error.101] parse error at line 1, column 5: ".
     if (const auto end = reason.find("] "); end != std::string::npos) reason = reason.substr(end + 2);

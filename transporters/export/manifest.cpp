@@ -101,7 +101,8 @@ std::pair<ExportFormat, std::vector<ManifestEntry>> parse_manifest(const std::st
     ManifestEntry entry{name, required_string(component, "file"), {}};
     if (entry.file.empty() || entry.file.find('/') != std::string::npos)
       component.fail("field 'file': expected a file of this folder, got '" + entry.file + "'");
-    if (const Json* metadata = component.value("metadata")) entry.metadata = read_metadata(*metadata, name);
+    const Json* metadata = component.value("metadata");
+    entry.metadata = read_metadata(metadata == nullptr ? Json::object() : *metadata, name);
     entries.push_back(std::move(entry));
   }
   return {format, std::move(entries)};

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "transporters/error.h"
+#include "transporters/json_depth.h"
 
 namespace transporters {
 namespace {
@@ -43,13 +44,19 @@ void dump_python(const Json& json, std::string& out) {
   }
 }
 
+// The value of a context; discarded when it is no JSON, or nested so deep that it is none of Python's.
+Json parse_context(const std::string& context) {
+  if (json_nests_too_deep(context)) return Json(Json::value_t::discarded);
+  return Json::parse(context, nullptr, /*allow_exceptions=*/false);
+}
+
 Json to_json(const TreeSpec& spec) {
   Json children = Json::array();
   for (const TreeSpec& child : spec.children) children.push_back(to_json(child));
   Json json;
   json["type"] = spec.is_leaf() ? Json() : Json(spec.type);
   json["context"] = spec.is_leaf() ? Json() : Json(spec.context);
-  if (spec.type == kDefaultDict) json["context"] = Json::parse(spec.context);
+  if (spec.type == kDefaultDict) json["context"] = parse_context(spec.context);
   json["children_spec"] = std::move(children);
   return json;
 }
@@ -111,7 +118,7 @@ std::vector<std::string> child_names(const TreeSpec& spec) {
   const size_t count = spec.children.size();
   std::vector<std::string> names(count);
   for (size_t i = 0; i < count; ++i) names[i] = std::to_string(i);
-  Json context = Json::parse(spec.context, nullptr, /*allow_exceptions=*/false);
+  Json context = parse_context(spec.context);
   if (context.is_object() && context.contains("dict_context")) context = Json(context["dict_context"]);
   // Dataclasses keep [names of the children, names that are None].
   if (context.is_array() && !context.empty() && context[0].is_array()) context = Json(context[0]);
@@ -168,6 +175,7 @@ std::string TreeSpec::dumps() const try {
 }
 
 TreeSpec TreeSpec::loads(const std::string& json) {
+  if (json_nests_too_deep(json)) throw bad_spec("nested deeper than " + std::to_string(kMaxJsonDepth) + " levels");
   const Json parsed = Json::parse(json, nullptr, /*allow_exceptions=*/false);
   if (parsed.is_discarded()) throw bad_spec("not JSON: " + json.substr(0, 80));
   if (!parsed.is_array() || parsed.size() != 2) throw bad_spec("expected [protocol, tree]");

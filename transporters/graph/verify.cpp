@@ -1,4 +1,6 @@
 // verify(program): the invariants of a program, each with its own message.
+#include "transporters/graph/verify.h"
+
 #include <algorithm>
 #include <set>
 #include <unordered_map>
@@ -81,6 +83,23 @@ bool fits(const SchemaArgument& schema, const Argument& argument) {
   return false;
 }
 
+std::optional<std::string> output_misfit(const Node& node) {
+  const auto& returns = node.schema().returns;
+  const bool list =
+      returns.size() == 1 && (returns[0].kind == ArgumentKind::TensorList || returns[0].kind == ArgumentKind::IntList);
+  if (!list && node.outputs().size() != returns.size())
+    return "the schema has " + std::to_string(returns.size()) + " outputs, the node " +
+           std::to_string(node.outputs().size());
+  for (size_t i = 0; i < node.outputs().size(); ++i) {
+    const auto kind = returns[list ? 0 : i].kind;
+    const bool tensor = kind == ArgumentKind::Tensor || kind == ArgumentKind::TensorList;
+    if (node.outputs()[i]->is_tensor() != tensor)
+      return "output %" + node.outputs()[i]->name() + " is " + to_text(node.outputs()[i]->type()) +
+             " where the schema returns " + (tensor ? "a tensor" : "a number");
+  }
+  return std::nullopt;
+}
+
 class Verifier {
  public:
   explicit Verifier(const Program& program) : program_(program), graph_(*program.graph) {}
@@ -128,31 +147,10 @@ class Verifier {
       for_each_value(argument, [&](const Value* value) {
         if (!defined_.contains(value)) broken("value %" + value->name() + " is read before it is defined" + in(node));
       });
-      if (!fits(schema, argument))
-        broken("the argument '" + name + "' does not match the schema's type: " + to_text(argument) + in(node));
       record_uses(node, i, argument);
     }
-    for (const auto& argument : node.schema().arguments)
-      if (node.try_get(argument.name) == nullptr && argument.kind != ArgumentKind::Other)
-        broken("the argument '" + argument.name + "' is missing" + in(node));
+    if (const auto problem = schema_misfit(node)) broken(*problem + in(node));
     for (size_t i = 0; i < node.outputs().size(); ++i) define(node.outputs()[i], &node, i);
-    outputs(node);
-  }
-
-  void outputs(const Node& node) {
-    const auto& returns = node.schema().returns;
-    const bool list = returns.size() == 1 &&
-                      (returns[0].kind == ArgumentKind::TensorList || returns[0].kind == ArgumentKind::IntList);
-    if (!list && node.outputs().size() != returns.size())
-      broken("the schema has " + std::to_string(returns.size()) + " outputs, the node " +
-             std::to_string(node.outputs().size()) + in(node));
-    for (size_t i = 0; i < node.outputs().size(); ++i) {
-      const auto kind = returns[list ? 0 : i].kind;
-      const bool tensor = kind == ArgumentKind::Tensor || kind == ArgumentKind::TensorList;
-      if (node.outputs()[i]->is_tensor() != tensor)
-        broken("output %" + node.outputs()[i]->name() + " is " + to_text(node.outputs()[i]->type()) +
-               " where the schema returns " + (tensor ? "a tensor" : "a number") + in(node));
-    }
   }
 
   void record_uses(const Node& node, size_t index, const Argument& argument) {
@@ -306,6 +304,19 @@ class Verifier {
 };
 
 }  // namespace
+
+std::optional<std::string> schema_misfit(const Node& node) {
+  for (const auto& [name, argument] : node.arguments()) {
+    const auto index = node.schema().find(name);
+    if (!index) return "the schema has no argument '" + name + "'";
+    if (!fits(node.schema().arguments[*index], argument))
+      return "the argument '" + name + "' does not match the schema's type: " + to_text(argument);
+  }
+  for (const auto& argument : node.schema().arguments)
+    if (node.try_get(argument.name) == nullptr && argument.kind != ArgumentKind::Other)
+      return "the argument '" + argument.name + "' is missing";
+  return output_misfit(node);
+}
 
 void verify(const Program& program) { Verifier(program).run(); }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "transporters/checkpoint/config.h"
 #include "transporters/error.h"
 #include "transporters/graph/tensor_torch.h"
 
@@ -34,6 +35,17 @@ std::string lines(const std::vector<std::string>& items) {
     text += "\n  " + items[i];
   }
   return text;
+}
+
+// Problems after which no more are looked for: a nonsense number of layers would take all memory with their names.
+constexpr size_t kMaxProblems = 2000;
+
+// A tensor of these sizes that takes no memory; nullopt when its elements can't be counted.
+std::optional<at::Tensor> placeholder(at::IntArrayRef sizes, const at::TensorOptions& options) {
+  int64_t bytes = static_cast<int64_t>(options.dtype().itemsize());
+  for (const int64_t size : sizes)
+    if (__builtin_mul_overflow(bytes, size, &bytes)) return std::nullopt;
+  return at::empty({}, options).expand(sizes);
 }
 
 }  // namespace
@@ -77,23 +89,34 @@ void WeightStore::tie(const std::string& name, const std::string& other) {
 }
 
 at::Tensor WeightStore::take(const std::string& name, at::IntArrayRef sizes) {
+  // In place of a tensor with a problem, which is noted already.
+  const auto stand_in = [&](const at::TensorOptions& options) {
+    const auto tensor = placeholder(sizes, options);
+    if (!tensor || missing_.size() + mismatched_.size() > kMaxProblems) finish();
+    return tensor.value_or(at::Tensor());
+  };
   const auto tied = tied_.find(name);
   const std::string source = tied == tied_.end() ? name : tied->second;
   const auto found = find(source);
   if (!found) {
     // A tied pair of which neither is there is reported once.
     if (std::find(missing_.begin(), missing_.end(), source) == missing_.end()) missing_.push_back(source);
-    return at::empty(sizes, at::TensorOptions().dtype(dtype_.value_or(at::kFloat)));
+    return stand_in(at::TensorOptions().dtype(dtype_.value_or(at::kFloat)));
   }
   auto& tensor = taken_[*found];
   if (!tensor.defined()) {
     tensor = to_tensor(checkpoint_.get(file_names_.at(*found)));
     if (dtype_ && tensor.is_floating_point()) tensor = tensor.to(*dtype_);
   }
+  if (!tensor.is_floating_point()) {
+    mismatched_.push_back(name + ": expected a floating-point type, the checkpoint has " +
+                          dtype_name(tensor.scalar_type()));
+    return stand_in(at::TensorOptions().dtype(dtype_.value_or(at::kFloat)));
+  }
   if (tensor.sizes() != sizes) {
     mismatched_.push_back(name + ": expected " + sizes_text(sizes) + ", the checkpoint has " +
                           sizes_text(tensor.sizes()));
-    return at::empty(sizes, tensor.options());
+    return stand_in(tensor.options());
   }
   return tensor;
 }
@@ -124,13 +147,13 @@ std::vector<std::string> WeightStore::finish() const {
     std::vector<std::string> candidates = unexpected;
     candidates.insert(candidates.end(), unused.begin(), unused.end());
     std::vector<std::string> items;
-    for (const auto& name : missing_) items.push_back(name + did_you_mean(name, candidates));
+    for (const auto& name : missing_) items.push_back(items.size() < 20 ? name + did_you_mean(name, candidates) : name);
     message += "\n" + std::to_string(missing_.size()) +
                " tensors are missing (weights are never filled at random; pick the class the checkpoint was saved "
                "from, or fine-tune the head first):" +
                lines(items);
   }
-  if (!mismatched_.empty()) message += "\nsizes differ from what config.json says:" + lines(mismatched_);
+  if (!mismatched_.empty()) message += "\nsizes or types differ from what config.json says:" + lines(mismatched_);
   if (!unexpected.empty())
     message += "\n" + std::to_string(unexpected.size()) +
                " tensors belong to no part of the model that config.json describes:" + lines(unexpected);

@@ -78,6 +78,15 @@ std::optional<at::ScalarType> checkpoint_dtype(const Config& config, const Check
   return std::nullopt;
 }
 
+// Every layer has a tensor at least; a nonsense number of layers would take all memory before the first is missed.
+void check_layers(const Config& config, const Checkpoint& checkpoint) {
+  const auto tensors = static_cast<int64_t>(checkpoint.names().size());
+  for (const char* key : {"num_hidden_layers", "n_layer"})
+    if (const int64_t layers = config.positive(key, 1); layers > tensors)
+      config.fail(key, "is " + std::to_string(layers) + ", but the checkpoint has " + std::to_string(tensors) +
+                           " tensors in all; take config.json and weights of the same checkpoint");
+}
+
 }  // namespace
 
 const std::vector<ModelType>& model_types() {
@@ -113,6 +122,7 @@ std::shared_ptr<PreTrainedModel> load_model(const std::string& folder, const Mod
   if (config.has("quantization_config"))
     config.fail("quantization_config", "is set: quantised checkpoints can't be read; use the unquantised one");
   const Checkpoint checkpoint = Checkpoint::open(folder);
+  check_layers(config, checkpoint);
   const auto dtype = options.dtype ? options.dtype : checkpoint_dtype(config, checkpoint);
   if (dtype && *dtype != at::kFloat && *dtype != at::kHalf && *dtype != at::kBFloat16 && *dtype != at::kDouble)
     throw Error({.stage = "checkpoint", .file = config.file()},

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <protozero/pbf_message.hpp>
@@ -143,7 +144,7 @@ class Reader {
     if (view.size() % sizeof(T) != 0) throw fail("packed numbers end in the middle of one");
     const size_t count = to.size();
     to.resize(count + view.size() / sizeof(T));
-    std::memcpy(to.data() + count, view.data(), view.size());
+    if (view.size() > 0) std::memcpy(to.data() + count, view.data(), view.size());
   }
   template <typename F>
   void entry(pbf_message<F>& message, std::map<std::string, std::string>& to) const {
@@ -524,12 +525,15 @@ class Reader {
     }
     const std::string who = "tensor '" + name + "'";
     const int bits = bits_of(tensor.type);
-    uint64_t count = 1;
+    uint64_t count = 1;  // of the axes that are not empty: strides multiply those
+    bool empty = false;
     for (const int64_t dim : tensor.dims) {
-      if (dim < 0 || __builtin_mul_overflow(count, static_cast<uint64_t>(dim), &count) || count >> 56 != 0) {
+      empty = empty || dim == 0;
+      if (dim < 0 || __builtin_mul_overflow(count, std::max<uint64_t>(dim, 1), &count) || count >> 56 != 0) {
         throw fail(who + " has impossible dimensions");
       }
     }
+    if (empty) count = 0;
     if (tensor.type == DataType::STRING) {
       if (tensor.strings.size() != count) throw wrong_count(who, count, tensor.strings.size());
       return tensor;

@@ -365,7 +365,7 @@ void check(const Model& model) {
   for (const auto& values : {graph.inputs(), graph.outputs()}) {
     for (const Value* value : values) {
       if (value->type == DataType::UNDEFINED && value->other_type.empty()) {
-        throw InternalError("ONNX graph input or output '" + value->name() + "' has no type");
+        throw Error({.stage = "onnx"}, "graph input or output '" + value->name() + "' has no type; ONNX wants one");
       }
     }
   }
