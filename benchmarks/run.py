@@ -89,6 +89,29 @@ def make_checkpoint(folder: Path, layers: int, hidden: int) -> Path:
     return folder
 
 
+def run_times(ours: Path, peer: Path, prompt=64, batches=(1, 4), rounds=9) -> str:
+    """Both ONNX graphs in ONNX Runtime on one prompt, in turns so that both see the same machine; medians."""
+    import numpy as np
+    import onnxruntime
+
+    sessions = [onnxruntime.InferenceSession(folder / "model.onnx") for folder in (ours, peer)]
+    lines = [f"| prompt {prompt} | ours, ms | transformers' graph, ms | ours / theirs |", "|---|---|---|---|"]
+    for batch in batches:
+        ids = np.arange(3, 3 + batch * prompt).reshape(batch, prompt) % 4000
+        inputs = {"input_ids": ids, "attention_mask": np.ones_like(ids)}
+        times = [[], []]
+        for _ in range(rounds + 1):
+            for session, taken in zip(sessions, times):
+                names = {value.name for value in session.get_inputs()}
+                feeds = {name: value for name, value in inputs.items() if name in names}
+                start = time.perf_counter()
+                session.run(["logits"], feeds)
+                taken.append(time.perf_counter() - start)
+        first, second = (sorted(taken[1:])[rounds // 2] * 1e3 for taken in times)
+        lines.append(f"| batch {batch} | {first:.0f} | {second:.0f} | {first / second:.2f} |")
+    return "\n".join(lines)
+
+
 def table(rows) -> str:
     lines = ["| what | seconds | times `cp` | peak MB | of it not mapped files, MB |", "|---|---|---|---|---|"]
     copy = rows[0][1].seconds
@@ -129,15 +152,19 @@ def main():
         for format in ("onnx", "dynamo"):
             command = [BUILD / "transporters", "export", checkpoint, "--to", format, "--dynamic", "--out", scratch / "ours"]
             rows.append((f"transporters, {format}", best(command, scratch / "ours", arguments.repeat)))
+        times = ""
         if arguments.peer:
-            for format in ("onnx", "dynamo"):
-                command = [sys.executable, "-c", PEER, checkpoint, format, scratch / "peer"]
-                rows.append((f"transformers' exporter, {format}", best(command, scratch / "peer", 1)))
+            peers = {format: [sys.executable, "-c", PEER, checkpoint, format, scratch / "peer"] for format in ("dynamo", "onnx")}
+            rows.append(("transformers' exporter, dynamo", best(peers["dynamo"], scratch / "peer", 1)))
+            rows.append(("transformers' exporter, onnx", measure(peers["onnx"])))
+            export = [BUILD / "transporters", "export", checkpoint, "--to", "onnx", "--dynamic", "--out", scratch / "ours"]
+            measure(export)
+            times = "\n" + run_times(scratch / "ours", scratch / "peer") + "\n"
 
         size = weights.stat().st_size / 1e9
         text = (
             f"Qwen3 shape, {arguments.layers} layers, hidden {arguments.hidden}, float32, {size:.2f} GB of weights; whole\n"
-            f"processes, to the disk; {os.cpu_count()} cores, {platform.machine()}.\n\n{table(rows)}\n"
+            f"processes, to the disk; {os.cpu_count()} cores, {platform.machine()}.\n\n{table(rows)}\n{times}"
         )
         print(text)
         if arguments.write:

@@ -94,3 +94,22 @@ TEST_CASE("dims are given by the input's name or by its position, and too many a
                        doctest::Contains("axes are given for 3 inputs, but there are 2"), Error);
   CHECK_THROWS_WITH_AS(sizes({{"image", {{0, batch}}}}), doctest::Contains("there is no input 'image'"), Error);
 }
+
+TEST_CASE("parameters that were never given values are named before anything is traced") {
+  struct Net : torch::nn::Module {
+    Net() {
+      first = register_parameter("first", at::ones({3}));
+      second = register_parameter("second", at::empty({3}, at::kMeta));
+    }
+    at::Tensor forward(const at::Tensor& x) {
+      was_called = true;
+      return x * first + second;
+    }
+    at::Tensor first, second;
+    bool was_called = false;
+  } net;
+  net.eval();
+  const std::string message = refusal<DynamoExporter>(net, at::ones({2, 3}));
+  CHECK(has(message, "the meta device for 'second'; load the weights first"));
+  CHECK(!net.was_called);
+}

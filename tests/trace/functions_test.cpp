@@ -19,12 +19,12 @@ Tensors one(at::IntArrayRef sizes) { return {at::randn(sizes)}; }
 
 }  // namespace
 
-TEST_CASE("one dynamic dim of three survives a view by the size of another (B04)") {
+TEST_CASE("one dynamic dim of three survives a view by the size of another (pytorch#126607)") {
   check([](const at::Tensor& x) { return at::softmax(x.view_symint({x.sym_size(1), -1}), 0); }, one({6, 4, 2}),
         {{kBatch}}, {one({8, 4, 2}), one({1, 4, 2})});
 }
 
-TEST_CASE("a size of 1 in the sample freezes nothing (B02)") {
+TEST_CASE("a size of 1 in the sample freezes nothing (optimum#2219)") {
   const auto function = [](const at::Tensor& x) { return at::matmul(x, x.transpose(0, 1)) + x.sum({1}, true); };
   check(function, one({1, 1}), {{kBatch, kLength}}, {one({2, 7}), one({1, 3}), one({3, 1}), one({1, 1})});
 }
@@ -55,14 +55,14 @@ TEST_CASE("a mutated input is a mutation of the program") {
   CHECK(outputs[0].toTensor().eq(3).all().item<bool>());
 }
 
-TEST_CASE("inputs are independent even when the sample is one tensor (B22)") {
+TEST_CASE("inputs are independent even when the sample is one tensor (pytorch#139646)") {
   FunctionModule module([](const at::Tensor& a, const at::Tensor& b, const at::Tensor& c) { return a + b * 10 + c * 100; });
   const at::Tensor same = at::ones({3});
   const Program program = trace_module(module, {same, same, same}, {{kBatch}, {kBatch}, {kBatch}});
   check_against_eager(program, module, {{at::full({2}, 1.0), at::full({2}, 2.0), at::full({2}, 3.0)}});
 }
 
-TEST_CASE("unused inputs stay in the signature (B25)") {
+TEST_CASE("unused inputs stay in the signature") {
   FunctionModule module([](const at::Tensor& a, const at::Tensor&) { return a * 2; });
   const Program program = trace_module(module, {at::ones({3}), at::ones({2})}, {});
   CHECK(program.graph->inputs().size() == 2);

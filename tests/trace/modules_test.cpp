@@ -38,7 +38,7 @@ size_t count(const Program& program, std::string_view op) {
 
 }  // namespace
 
-TEST_CASE("a net of the C++ front end (B75)") {
+TEST_CASE("a net of the C++ front end (pytorch#17869)") {
   auto net = std::make_shared<MnistNetImpl>();
   net->eval();
   const Program program = trace_module(*net, one({2, 1, 28, 28}), {{kBatch}});
@@ -47,7 +47,7 @@ TEST_CASE("a net of the C++ front end (B75)") {
   check_against_eager(program, *net, {one({5, 1, 28, 28}), one({1, 1, 28, 28})});
 }
 
-TEST_CASE("convolution with batch norm and a strided branch (B20)") {
+TEST_CASE("convolution with batch norm and a strided branch (pytorch#166797)") {
   nn::Sequential net(nn::Conv2d(nn::Conv2dOptions(3, 8, 3).padding(1).bias(false)), nn::BatchNorm2d(8), nn::ReLU(),
                      nn::Conv2d(nn::Conv2dOptions(8, 4, 1).stride(2)));
   net->train();
@@ -70,7 +70,7 @@ TEST_CASE("an LSTM keeps its length symbolic") {
   check_against_eager(program, module, {one({3, 4, 6}), one({1, 1, 6}), one({2, 11, 6})});
 }
 
-TEST_CASE("a transformer encoder at other sizes (B01)") {
+TEST_CASE("a transformer encoder at other sizes (pytorch#122321)") {
   nn::TransformerEncoder encoder(
       nn::TransformerEncoderOptions(nn::TransformerEncoderLayerOptions(32, 4).dim_feedforward(48).activation(torch::kGELU), 2));
   encoder->eval();
@@ -80,7 +80,7 @@ TEST_CASE("a transformer encoder at other sizes (B01)") {
   check_against_eager(program, *encoder, {one({11, 3, 32}), one({1, 1, 32})});
 }
 
-TEST_CASE("a buffer that forward updates is a buffer mutation (B47)") {
+TEST_CASE("a buffer that forward updates is a buffer mutation (pytorch#114406)") {
   struct Counter : nn::Module {
     Counter() : count(register_buffer("count", at::full({1}, 4.0))) {}
     at::Tensor forward(const at::Tensor& x) {
@@ -96,7 +96,7 @@ TEST_CASE("a buffer that forward updates is a buffer mutation (B47)") {
   CHECK(interpreter.run({at::zeros({3})})[0].toTensor()[0].item<float>() == 6);
 }
 
-TEST_CASE("pixel shuffle and unshuffle (B17), and module paths from parameters") {
+TEST_CASE("pixel shuffle and unshuffle (pytorch#186080), and module paths from parameters") {
   nn::Sequential net(nn::Conv2d(nn::Conv2dOptions(1, 4, 1)), nn::PixelShuffle(nn::PixelShuffleOptions(2)),
                      nn::PixelUnshuffle(nn::PixelUnshuffleOptions(2)));
   const Program program = trace_module(*net, one({2, 1, 4, 4}), {{kBatch}});
@@ -104,7 +104,7 @@ TEST_CASE("pixel shuffle and unshuffle (B17), and module paths from parameters")
   check_against_eager(program, *net, {one({3, 1, 4, 4}), one({1, 1, 4, 4})});
 }
 
-TEST_CASE("tracing allocates no activations (B71)") {
+TEST_CASE("tracing allocates no activations") {
   nn::Sequential net(nn::Conv2d(nn::Conv2dOptions(3, 64, 3)), nn::ReLU(), nn::Conv2d(nn::Conv2dOptions(64, 64, 3)));
   // The activations of one run would take 2000 * 64 * 638^2 * 4 bytes = 208 GB.
   const at::Tensor sample = at::empty({1}).expand({2000, 3, 640, 640});

@@ -76,6 +76,20 @@ void refuse_training(const Program& program) {
                   "batch; call eval() before exporting");
 }
 
+// Names all parameters and buffers that were never given values, before any work is done.
+void check_state(const std::vector<TraceState>& state) {
+  constexpr size_t kNamed = 5;
+  std::vector<std::string> missing;
+  for (const TraceState& entry : state)
+    if (entry.tensor.is_meta()) missing.push_back("'" + entry.name + "'");
+  if (missing.empty()) return;
+  std::string names;
+  for (size_t i = 0; i < std::min(missing.size(), kNamed); ++i) names += (i > 0 ? ", " : "") + missing[i];
+  if (missing.size() > kNamed) names += " and " + std::to_string(missing.size() - kNamed) + " more";
+  throw Error({.stage = "export", .op = "", .module = "", .file = ""},
+              "expected weights with values, got the meta device for " + names + "; load the weights first");
+}
+
 std::vector<Pass> clean_up_passes() {
   return {
       // No-ops first: what they hide is then seen as common or constant.
@@ -94,6 +108,7 @@ void append(std::vector<Pass>& passes, std::vector<Pass> more) {
 
 Program trace_program(const ExportTarget& target, const DynamoConfig& config, const std::vector<std::string>& backends,
                       const Registry& registry, std::vector<std::string>* notes) {
+  check_state(target.state);
   // ── Stage 1: forward signature ── the target's inputs, one leaf each.
   // ── Stage 2: model patches ──
   const MethodPatchScope method_patches(registry, backends);
