@@ -8,6 +8,7 @@
 #include "transporters/dynamo/pt2.h"
 #include "transporters/error.h"
 #include "transporters/onnx/reader.h"
+#include "transporters/onnx/size_ranges.h"
 #include "transporters/runners/interpreter.h"
 #include "transporters/runners/onnxruntime.h"
 
@@ -52,13 +53,18 @@ class OnnxArtifact : public Artifact {
  public:
   OnnxArtifact(const fs::path& file, const std::string& library) : session_(file, {.library = library}) {
     const onnx::Model model = onnx::load(file);
+    const auto ranges = onnx::size_ranges(model);
     for (const onnx::Value* value : model.graph->inputs()) {
       const auto dtype = onnx::to_scalar_type(value->type);
       if (!dtype) continue;
       ArtifactInput info{value->name(), *dtype, {}};
       if (value->shape)
-        for (const onnx::Dim& dim : *value->shape)
-          info.sizes.push_back(dim.is_known() ? AxisSizes{dim.value, dim.value} : AxisSizes{});
+        for (const onnx::Dim& dim : *value->shape) {
+          const auto range = ranges.find(dim.param);
+          info.sizes.push_back(dim.is_known()           ? AxisSizes{dim.value, dim.value}
+                               : range == ranges.end() ? AxisSizes{}
+                                                       : AxisSizes{range->second.min, range->second.max});
+        }
       inputs_.push_back(std::move(info));
     }
   }

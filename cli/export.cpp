@@ -36,6 +36,7 @@ struct ExportArguments {
 // Sizes of the example that is traced, when the caller gives none.
 constexpr int64_t kExampleBatch = 2;
 constexpr int64_t kExampleSequence = 5;
+constexpr int64_t kLargestExample = 1 << 20;
 
 // --config first, then what the flags say.
 ExportConfig export_config(const ExportArguments& arguments, ExportFormat format) {
@@ -120,17 +121,21 @@ Result convert_pt2(const ExportArguments& arguments, const Config& config, Progr
   return result;
 }
 
-// Name and size of each file that save_pretrained wrote.
-std::vector<std::pair<std::string, uint64_t>> files_of(const fs::path& folder) {
+// Name and size of each file that save_pretrained wrote: not of what other exports left in the folder.
+std::vector<std::pair<std::string, uint64_t>> files_of(const fs::path& folder, ExportFormat format) {
   std::vector<std::pair<std::string, uint64_t>> files;
   for (const auto& entry : fs::directory_iterator(folder))
-    if (entry.is_regular_file()) files.emplace_back(entry.path().filename().string(), entry.file_size());
+    if (const fs::path& extension = entry.path().extension();
+        entry.is_regular_file() && (extension == ".json" || (format == ExportFormat::Dynamo
+                                                                 ? extension == ".pt2"
+                                                                 : extension == ".onnx" || extension == ".data")))
+      files.emplace_back(entry.path().filename().string(), entry.file_size());
   std::sort(files.begin(), files.end());
   return files;
 }
 
 void print_result(const ExportArguments& arguments, ExportFormat format, const Result& result) {
-  const auto files = files_of(arguments.out);
+  const auto files = files_of(arguments.out, format);
   const auto warnings = version_warnings();
   if (arguments.json) {
     Json json;
@@ -170,6 +175,10 @@ int run_export(const ExportArguments& arguments) {
   const bool is_pt2 = source.extension() == ".pt2" && fs::is_regular_file(source);
   if (!is_pt2 && !fs::is_directory(source))
     throw UsageError("expected a checkpoint folder or a .pt2 file, got '" + arguments.source + "'");
+  if (arguments.out.empty()) throw UsageError("--out: expected a folder, got an empty name");
+  std::error_code ignored;
+  if (fs::equivalent(source, arguments.out, ignored))
+    throw UsageError("--out: '" + arguments.out + "' is the checkpoint itself; choose another folder");
   const ExportConfig config = export_config(arguments, format);
 
   Progress progress;
@@ -209,9 +218,10 @@ void add_export(CLI::App& app, Command& chosen) {
   command->add_option("--architecture", arguments->architecture,
                       "Model class, such as BertForMaskedLM, in place of the one config.json names");
   command->add_option("--attention", arguments->attention, "sdpa or eager")->capture_default_str();
-  command->add_option("--batch", arguments->batch, "Batch of the example that is traced")->check(CLI::PositiveNumber);
+  command->add_option("--batch", arguments->batch, "Batch of the example that is traced")
+      ->check(CLI::Range(int64_t{1}, kLargestExample));
   command->add_option("--sequence", arguments->sequence, "Length of the example that is traced")
-      ->check(CLI::PositiveNumber);
+      ->check(CLI::Range(int64_t{1}, kLargestExample));
   command->add_flag("--json", arguments->json, "Print the result as JSON");
   add_unavailable_export_options(*command);
   command->callback([&chosen, arguments] { chosen = [arguments] { return run_export(*arguments); }; });

@@ -19,6 +19,7 @@
 #include "transporters/graph/text.h"
 #include "transporters/onnx/node_names.h"
 #include "transporters/onnx/reader.h"
+#include "transporters/onnx/size_ranges.h"
 
 namespace transporters::cli {
 namespace {

@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 
 #include <fstream>
+#include <cmath>
 #include <iostream>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -268,6 +269,7 @@ DivergenceReport bisect(const VerifyArguments& arguments, const Export& exported
 }
 
 int run_verify(const VerifyArguments& arguments) {
+  if (arguments.tolerance && std::isnan(*arguments.tolerance)) throw UsageError("--tolerance: expected a number, got nan");
   const Export exported = open_export(arguments.path);
   const ManifestEntry& component = find_component(exported, arguments.component);
   Progress progress;
@@ -344,7 +346,8 @@ void add_verify(CLI::App& app, Command& chosen) {
   command->add_option("--component", arguments->component, "Which graph, when the export has several");
   command->add_option("--attention", arguments->attention, "sdpa or eager: attention of the eager model")
       ->capture_default_str();
-  command->add_option("--tolerance", arguments->tolerance, "Largest difference, as a part of the largest value");
+  command->add_option("--tolerance", arguments->tolerance, "Largest difference, as a part of the largest value")
+      ->check(CLI::Range(0.0, 1e9));
   command->add_option("--onnxruntime", arguments->onnxruntime, "The ONNX Runtime library (libonnxruntime.so)");
   command->add_flag("--bisect", arguments->bisect, "Compare node by node even when the outputs are equal");
   command->add_flag("--json", arguments->json, "Print the result as JSON");

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 import transformers
+from conftest import ROOT
 from safetensors.numpy import load_file, save_file
 
 
@@ -55,6 +56,11 @@ def error_line(result):
         (["export", ".", "--to", "dynamo", "--out", "x", "--opset", "20"], "--opset goes with --to onnx"),
         (["export", ".", "--to", "onnx", "--out", "x", "--dtype", "int8"], "--dtype: expected float32"),
         (["export", ".", "--to", "onnx", "--out", "x", "--batch", "0"], "--batch"),
+        (["export", ".", "--to", "onnx", "--out", "x", "--batch", "100000000000"], "--batch"),
+        (["export", ".", "--to", "onnx", "--out", ""], "expected a folder"),
+        (["export", ".", "--to", "onnx", "--out", "../" + ROOT.name], "is the checkpoint itself"),
+        (["verify", ".", "--reference", ".", "--tolerance", "-1"], "--tolerance"),
+        (["verify", ".", "--reference", ".", "--tolerance", "nan"], "--tolerance"),
         (["export", ".", "--to", "onnx", "--out", "x", "--dynamic-shapes", "no-such.json"], "expected JSON or a file"),
         (["list", "opps"], "did you mean 'ops'?"),
         (["inspect", "nowhere"], "no file or folder 'nowhere'"),
@@ -494,3 +500,20 @@ def test_an_export_folder_moves(cli, exports, tiny_checkpoint, tmp_path):
     moved = tmp_path / "moved"
     shutil.copytree(exports("qwen3", "onnx"), moved)
     cli("verify", moved, "--reference", tiny_checkpoint("qwen3"))
+
+
+def test_verify_leaves_out_sizes_beyond_the_range(cli, tiny_checkpoint, tmp_path):
+    axes = {"0": "batch", "1": {"name": "sequence", "min": 1, "max": 8}}
+    shapes = json.dumps({"input_ids": axes, "attention_mask": axes})
+    for format in ("onnx", "dynamo"):
+        out = tmp_path / format
+        cli("export", tiny_checkpoint("bert"), "--to", format, "--dynamic-shapes", shapes, "--out", out)
+        report = json.loads(cli("verify", out, "--reference", tiny_checkpoint("bert"), "--json").stdout)
+        assert report["ok"] and report["skipped"] == 3
+        assert max(run["length"] for run in report["runs"]) == 5
+
+
+def test_another_format_beside_an_export_is_not_reported(cli, tiny_checkpoint, tmp_path):
+    cli("export", tiny_checkpoint("bert"), "--to", "onnx", "--out", tmp_path)
+    report = json.loads(cli("export", tiny_checkpoint("bert"), "--to", "dynamo", "--out", tmp_path, "--json").stdout)
+    assert "model.pt2" in report["files"] and not any(".onnx" in name for name in report["files"])

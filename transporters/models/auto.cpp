@@ -17,9 +17,7 @@ namespace transporters {
 namespace {
 
 constexpr const char* kOtherWays =
-    "for a model that is not here, export it to .pt2 with Python's torch.export and continue from that file, or use "
-    "the "
-    "transporters Python package, which traces any transformers model";
+    "for a model that is not here, export it to .pt2 with Python's torch.export and continue from that file";
 
 const char* task_name(Task task) {
   switch (task) {

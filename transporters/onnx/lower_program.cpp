@@ -3,6 +3,7 @@
 #include <set>
 
 #include "transporters/onnx/ir_fixes.h"
+#include "transporters/onnx/size_ranges.h"
 #include "transporters/onnx/lower.h"
 
 namespace transporters::onnx {
@@ -92,9 +93,7 @@ class ProgramLowering {
       }
     }
     for (const auto& [name, range] : program_.ranges) {
-      const bool is_bounded = range.max != symbolic::Range::kInfinity;
-      model_.metadata[kRangePrefix + name] =
-          "[" + std::to_string(range.min) + ", " + (is_bounded ? std::to_string(range.max) : "inf") + "]";
+      model_.metadata[kRangePrefix + name] = range_text(range);
     }
   }
 

@@ -35,9 +35,6 @@ std::string_view name_of(DataType type);
 int bits_of(DataType type);
 
 // A dimension: a number, a named symbol, or unknown.
-// Metadata "range.batch" = "[1, 8]" or "[1, inf]": what an export takes for granted of the size that dims call "batch".
-inline constexpr const char* kRangePrefix = "range.";
-
 struct Dim {
   int64_t value = -1;  // known when >= 0
   std::string param;   // "batch", "2*sequence"; empty when none

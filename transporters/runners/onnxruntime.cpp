@@ -5,11 +5,11 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <limits>
 
 #include "transporters/error.h"
 #include "transporters/onnx/model.h"
 #include "transporters/onnx/reader.h"
+#include "transporters/onnx/size_ranges.h"
 #include "transporters/runners/onnxruntime_api.h"
 #include "transporters/runners/onnxruntime_default.h"
 
@@ -18,34 +18,17 @@ namespace {
 
 constexpr const char* kStage = "onnxruntime";
 
-struct SizeRange {
-  int64_t min = 0;
-  int64_t max = std::numeric_limits<int64_t>::max();
-};
-
-// "[1, 8]", "[1, inf]", as an export records it in the model's metadata.
-std::optional<SizeRange> parse_range(const std::string& text) {
-  SizeRange range;
-  char end = 0;
-  if (std::sscanf(text.c_str(), "[%ld, inf%c", &range.min, &end) == 2 && end == ']') return range;
-  if (std::sscanf(text.c_str(), "[%ld, %ld%c", &range.min, &range.max, &end) == 3 && end == ']') return range;
-  return std::nullopt;
-}
-
 // What an exported model says of its inputs' sizes.
 struct InputSizes {
   std::map<std::string, onnx::Shape> shapes;
-  std::map<std::string, SizeRange> ranges;
+  std::map<std::string, symbolic::Range> ranges;
 
   // Models of other exporters record no ranges, and name dims freely.
   static InputSizes read(const std::filesystem::path& file) {
     InputSizes sizes;
     try {
       const onnx::Model model = onnx::load(file);
-      const std::string prefix = onnx::kRangePrefix;
-      for (const auto& [key, text] : model.metadata)
-        if (key.starts_with(prefix))
-          if (const auto range = parse_range(text)) sizes.ranges[key.substr(prefix.size())] = *range;
+      sizes.ranges = onnx::size_ranges(model);
       if (sizes.ranges.empty()) return sizes;
       for (const onnx::Value* input : model.graph->inputs())
         if (input->shape) sizes.shapes[input->name()] = *input->shape;
@@ -69,7 +52,7 @@ struct InputSizes {
         const auto& [min, max] = range->second;
         if (size < min || size > max)
           throw Error(context, where + ": expected '" + param + "' to be " +
-                                   (max == SizeRange{}.max ? "at least " + std::to_string(min)
+                                   (max == symbolic::Range::kInfinity ? "at least " + std::to_string(min)
                                                            : std::to_string(min) + " to " + std::to_string(max)) +
                                    ", got " + std::to_string(size));
         const auto [first, is_new] = seen.try_emplace(param, size, where);
