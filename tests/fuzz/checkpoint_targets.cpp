@@ -1,6 +1,7 @@
 #include <array>
 #include <cstring>
 #include <nlohmann/json.hpp>
+#include <numeric>
 
 #include "tests/fuzz/mutate.h"
 #include "tests/fuzz/targets.h"
@@ -179,6 +180,18 @@ class ConfigFile final : public Target {
 };
 
 }  // namespace
+
+TensorData tensor(std::vector<int64_t> sizes, c10::ScalarType dtype) {
+  TensorData data;
+  data.dtype = dtype;
+  data.sizes = sizes;
+  data.strides = contiguous_strides(sizes);
+  const auto bytes = std::make_shared<std::vector<char>>(data.nbytes() + 1);
+  std::iota(bytes->begin(), bytes->end(), '\0');
+  data.data = bytes->data();
+  data.owner = bytes;
+  return data;
+}
 
 void touch(const void* data, size_t size) {
   const auto* bytes = static_cast<const volatile unsigned char*>(data);

@@ -2,7 +2,6 @@
 
 #include <fstream>
 #include <iterator>
-#include <numeric>
 
 #include "tests/fuzz/mutate.h"
 #include "tests/fuzz/targets.h"
@@ -35,18 +34,6 @@ Records records_of(const std::string& bytes) {
   for (const std::string& name : zip.names())
     if (name != ".data/serialization_id") records.emplace_back(name, zip.get(name));
   return records;
-}
-
-TensorData tensor(std::vector<int64_t> sizes, ScalarType dtype = ScalarType::Float) {
-  TensorData data;
-  data.dtype = dtype;
-  data.sizes = sizes;
-  data.strides = contiguous_strides(sizes);
-  const auto bytes = std::make_shared<std::vector<char>>(data.nbytes() + 1);
-  std::iota(bytes->begin(), bytes->end(), '\0');
-  data.data = bytes->data();
-  data.owner = bytes;
-  return data;
 }
 
 const std::vector<std::string>& opcode_words() {

@@ -2,7 +2,6 @@
 
 #include <fstream>
 #include <iterator>
-#include <numeric>
 
 #include "tests/fuzz/mutate.h"
 #include "tests/fuzz/targets.h"
@@ -19,18 +18,6 @@ using onnx::Dim;
 using onnx::Model;
 using onnx::Shape;
 using onnx::Tensor;
-
-TensorData tensor(std::vector<int64_t> sizes, ScalarType dtype = ScalarType::Float) {
-  TensorData data;
-  data.dtype = dtype;
-  data.sizes = sizes;
-  data.strides = contiguous_strides(sizes);
-  const auto bytes = std::make_shared<std::vector<char>>(data.nbytes() + 1);
-  std::iota(bytes->begin(), bytes->end(), '\0');
-  data.data = bytes->data();
-  data.owner = bytes;
-  return data;
-}
 
 // A linear layer, a branch with two subgraphs, attributes of every kind.
 Model model() {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "tests/fuzz/random.h"
+#include "transporters/graph/tensor_data.h"
 
 namespace transporters::fuzz {
 
@@ -33,6 +34,9 @@ class Target {
 std::vector<std::unique_ptr<Target>> checkpoint_targets();  // safetensors, index, config
 std::vector<std::unique_ptr<Target>> dynamo_targets();      // pt2, pickle, sympy, tree_spec
 std::vector<std::unique_ptr<Target>> export_targets();      // onnx, manifest
+
+// A tensor for seeds, its bytes counting up from 0.
+TensorData tensor(std::vector<int64_t> sizes, c10::ScalarType dtype = c10::ScalarType::Float);
 
 // Takes notice of every byte, so that the sanitizer sees each one read.
 void touch(const void* data, size_t size);

@@ -221,12 +221,6 @@ class ProgramLowering {
   Lowering lowering_;
 };
 
-const OnnxTranslation* find_translation(const TranslationTable& table, std::string_view op) {
-  for (const std::string_view key : {op, op.substr(0, op.find('.'))})
-    if (const auto found = table.find(key); found != table.end()) return &found->second;
-  return nullptr;
-}
-
 Model lower(const Program& program, const LowerOptions& options) {
   if (options.opset < kOldestOpset || options.opset > kNewestOpset) {
     throw Error({.stage = "onnx"}, "opset " + std::to_string(options.opset) + " is not supported; choose one from " +

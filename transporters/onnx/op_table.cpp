@@ -27,10 +27,12 @@ const TranslationTable& table() {
 
 }  // namespace
 
-const OnnxTranslation* find_translation(std::string_view op) {
-  auto entry = table().find(op);
-  if (entry == table().end()) entry = table().find(op.substr(0, op.find('.')));
-  return entry == table().end() ? nullptr : &entry->second;
+const OnnxTranslation* find_translation(std::string_view op) { return find_translation(table(), op); }
+
+const OnnxTranslation* find_translation(const TranslationTable& table, std::string_view op) {
+  for (const std::string_view key : {op, op.substr(0, op.find('.'))})
+    if (const auto found = table.find(key); found != table.end()) return &found->second;
+  return nullptr;
 }
 
 std::vector<std::string> translated_ops() {
