@@ -1,6 +1,7 @@
 // The stages of an export, in order, on one page: see pipeline_torch.cpp.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -24,6 +25,8 @@ struct ExportTarget {
   std::map<std::string, std::string> config_files;
   // A module of it is in training mode: then ops that differ there are refused.
   bool is_training = false;
+  // TraceOptions::source.
+  std::function<std::string()> source = {};
 };
 
 // Traces and cleans up: what DynamoExporter returns and every other exporter starts from. `backends` are those whose

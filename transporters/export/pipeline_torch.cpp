@@ -35,6 +35,7 @@ std::vector<TraceInput> with_dims(const ExportTarget& target, const DynamoConfig
       throw Error(kDynamicShapes, "there is no input '" + path + "'" + did_you_mean(path, paths));
   for (size_t i = 0; i < inputs.size(); ++i) {
     TraceInput& input = inputs[i];
+    if (!input.sample.defined()) continue;  // a constant leaf
     const auto rank = input.sample.dim();
     input.dims.assign(static_cast<size_t>(rank), Dim::fixed());
     if (!config.dynamic_shapes.empty()) {
@@ -114,6 +115,7 @@ Program trace_program(const ExportTarget& target, const DynamoConfig& config, co
   const MethodPatchScope method_patches(registry, backends);
   TraceOptions options{.prefer_deferred_runtime_asserts_over_guards =
                            config.prefer_deferred_runtime_asserts_over_guards};
+  options.source = target.source;
   for (const std::string& backend : backends)
     for (OpPatch& patch : registry.op_patches(backend)) options.patches.push_back(std::move(patch));
   // ── Stage 3: nesting ── is the target's in_spec; the traced function gives the out_spec.

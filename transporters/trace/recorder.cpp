@@ -1,6 +1,7 @@
 #include "transporters/trace/recorder.h"
 
 #include <ATen/FunctionalTensorWrapper.h>
+#include <ATen/autocast_mode.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
 #include <torch/library.h>
 
@@ -20,9 +21,22 @@ namespace functionalization = at::functionalization::impl;
 // The mode that sees every op first, and the key whose fallback records what functionalisation leaves.
 constexpr auto kMode = c10::DispatchKey::TESTING_ONLY_GenericMode;
 constexpr auto kRecord = c10::DispatchKey::Fake;
+// On while torch.vmap and its kind run a function.
+constexpr auto kTransform = c10::DispatchKey::FuncTorchDynamicLayerFrontMode;
+constexpr auto kAutocast = c10::DispatchKey::AutocastCPU;
 
 // Elements; larger allocations are recorded like every other op.
 constexpr int64_t kLargestRealAllocation = 1 << 16;
+
+// While it lives, ops compute as if there were no trace.
+struct OutsideTrace {
+  c10::impl::ExcludeDispatchKeyGuard guard{c10::DispatchKeySet({kMode, c10::DispatchKey::Functionalize, kRecord})};
+};
+
+at::Scalar number_of(const at::Tensor& tensor) {
+  const OutsideTrace outside;
+  return tensor.item();
+}
 
 thread_local Recorder* active = nullptr;
 
@@ -123,7 +137,8 @@ void Recorder::run(const std::function<void()>& code) {
 
 std::string Recorder::location() const {
   const std::string module = current_module_path();
-  return current_op_ + (module.empty() ? "" : " at " + module);
+  const std::string source = options_.source ? options_.source() : "";
+  return current_op_ + (module.empty() ? "" : " at " + module) + (source.empty() ? "" : " (" + source + ")");
 }
 
 ErrorContext Recorder::error_context() const {
@@ -151,6 +166,7 @@ at::Tensor Recorder::functional(const at::Tensor& tensor) {
   for (int64_t size : tensor.sizes()) type.sizes.emplace_back(size);
   Value* value = graph_.add_input("lifted_tensor_" + std::to_string(constants_.size()), type);
   constants_.push_back({tensor, value});
+  known_.add(value, tensor);
   bind(tensor, value);
   return bound_.at(tensor.unsafeGetTensorImpl());
 }
@@ -188,7 +204,7 @@ const Recorder::OpInfo& Recorder::info(const c10::OperatorHandle& op) {
   const bool composite = op.hasKernelForDispatchKey(c10::DispatchKey::CompositeImplicitAutograd);
   const bool preserved = (preserved_ops().contains(name) || options_.preserve.contains(name)) &&
                          !options_.decompose.contains(name) && !info.schema->is_mutable() && !info.schema->is_view();
-  if (name == "aten::empty.memory_format")
+  if (name == "aten::empty.memory_format" || name == "aten::_local_scalar_dense")
     info.route = OpInfo::Route::AnswerNow;
   else if (preserved)
     info.route = OpInfo::Route::Preserve;
@@ -221,16 +237,53 @@ bool Recorder::answer_now(const c10::OperatorHandle& op, const OpSchema& schema,
     int64_t numel = 1;
     for (const int64_t size : sizes.toIntVector()) numel *= size;
     if (numel > kLargestRealAllocation) return false;
-    const c10::impl::ExcludeDispatchKeyGuard outside_trace(
-        c10::DispatchKeySet({kMode, c10::DispatchKey::Functionalize, kRecord}));
+    const OutsideTrace outside;
     op.callBoxed(stack);
     stack.back().toTensor().zero_();
+    return true;
+  }
+  if (schema.name == "aten::_local_scalar_dense") {
+    // A number that depends on constants alone is no question to the data.
+    const auto known = known_value(stack.back().toTensor());
+    if (!known) return false;
+    stack.back() = c10::IValue(number_of(*known));
+    return true;
+  }
+  return false;
+}
+
+std::optional<at::Tensor> Recorder::known_value(const at::Tensor& tensor) {
+  if (as_fake(tensor) == nullptr && !functionalization::isFunctionalTensor(tensor) &&
+      !bound_.contains(tensor.unsafeGetTensorImpl()))
+    return tensor;
+  const Value* value = value_of(tensor);
+  const OutsideTrace outside;
+  return known_.find(value);
+}
+
+// Rewrites of the call by layers above this one: the ops that they make of it come back to intercept().
+bool Recorder::rewritten_above(const c10::OperatorHandle& op, torch::jit::Stack& stack) {
+  const c10::impl::LocalDispatchKeySet keys = c10::impl::tls_local_dispatch_key_set();
+  if (keys.included_.has(kTransform)) {
+    if (!keys.excluded_.has(kTransform)) {
+      op.callBoxedForDispatchKey(kTransform, stack);
+    } else {
+      // Inside the layer: its rule for the op runs, and what it calls on the tensors beneath is outside again.
+      const c10::impl::ExcludeDispatchKeyGuard no_mode(kMode);
+      op.callBoxed(stack);
+    }
+    return true;
+  }
+  if (at::autocast::is_autocast_enabled(c10::kCPU) && !keys.excluded_.has(kAutocast) &&
+      op.hasKernelForDispatchKey(kAutocast)) {
+    op.callBoxedForDispatchKey(kAutocast, stack);
     return true;
   }
   return false;
 }
 
 void Recorder::intercept(const c10::OperatorHandle& op, torch::jit::Stack& stack) {
+  if (rewritten_above(op, stack)) return;
   const OpInfo& op_info = info(op);
   const OpSchema& schema = *op_info.schema;
   const std::string outer_op = std::exchange(current_op_, schema.name);
@@ -289,7 +342,7 @@ Argument Recorder::to_argument(const c10::IValue& value, const SchemaArgument& a
   };
   const auto tensor = [&](const at::Tensor& t) -> Argument {
     if (!t.defined()) return None{};
-    if (is_wrapped_number(t)) return number(c10::IValue(t.item()));
+    if (is_wrapped_number(t)) return number(c10::IValue(number_of(t)));
     return input_of(t);
   };
   if (value.isNone()) return None{};
@@ -414,6 +467,7 @@ void Recorder::record(const c10::OperatorHandle& op, torch::jit::Stack& stack) {
   const std::string outer_op = std::exchange(current_op_, schema.name);
   Node* node = graph_.append(schema.name, to_arguments(schema, stack), {});
   node->module_path = current_module_path();
+  if (options_.source) node->source = options_.source();
   if (node->module_path.empty() && !owner_.empty()) {
     node->for_each_input([&](Value* value) {
       if (auto it = owner_.find(value); it != owner_.end()) node->module_path = it->second;

@@ -15,6 +15,7 @@
 #include "transporters/graph/program.h"
 #include "transporters/symbolic/shape_env.h"
 #include "transporters/trace/concrete_sizes.h"
+#include "transporters/trace/known_values.h"
 #include "transporters/trace/tracer.h"
 
 namespace transporters {
@@ -72,9 +73,11 @@ class Recorder {
     const BoxedOp* patch = nullptr;
   };
   const OpInfo& info(const c10::OperatorHandle& op);
+  bool rewritten_above(const c10::OperatorHandle& op, torch::jit::Stack& stack);
   at::Tensor functional(const at::Tensor& tensor);
   void wrap_arguments(torch::jit::Stack& stack, size_t count);
   void record_whole(const c10::OperatorHandle& op, torch::jit::Stack& stack);
+  std::optional<at::Tensor> known_value(const at::Tensor& tensor);
   bool answer_now(const c10::OperatorHandle& op, const OpSchema& schema, torch::jit::Stack& stack);
   bool preserve_applies(const OpSchema& schema, const torch::jit::Stack& stack) const;
   std::vector<ValueType> infer_types(const c10::OperatorHandle& op, const Node& node, const torch::jit::Stack& stack);
@@ -92,6 +95,7 @@ class Recorder {
   std::unordered_map<const c10::TensorImpl*, at::Tensor> bound_;  // real tensor -> its functional fake
   std::vector<at::Tensor> kept_alive_;                            // so that no address of bound_ is used again
   std::vector<Constant> constants_;
+  KnownValues known_;
   TraceNotes notes_;
   std::unordered_map<c10::OperatorName, OpInfo> infos_;
   std::unordered_map<std::string, BoxedOp> patches_;

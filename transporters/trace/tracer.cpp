@@ -45,6 +45,10 @@ AxisSymbols collect_symbols(const std::vector<TraceInput>& inputs) {
   AxisSymbols result;
   std::map<std::string, size_t> by_name;
   for (const TraceInput& input : inputs) {
+    if (!input.sample.defined()) {
+      result.of_axis.emplace_back();
+      continue;
+    }
     const auto sizes = input.sample.sizes();
     if (input.dims.size() > sizes.size())
       throw Error(ErrorContext{.stage = "dynamic shapes"},
@@ -144,7 +148,8 @@ TensorType static_type(const at::Tensor& tensor) {
 
 // Adds the outputs: mutations of buffers, mutations of user inputs, then what the code returned.
 void add_outputs(const Job& job, Recorder& recorder, const std::vector<at::Tensor>& fakes,
-                 const std::vector<Value*>& user_values, const std::vector<TraceOutput>& outputs, Program& program) {
+                 const std::vector<Value*>& user_values, const std::vector<TraceOutput>& outputs,
+                 const ShapeEnv& env, Program& program) {
   Graph& graph = *program.graph;
   const auto add = [&](OutputSpec spec) {
     if (spec.value != nullptr) graph.add_output(spec.value);
@@ -163,14 +168,20 @@ void add_outputs(const Job& job, Recorder& recorder, const std::vector<at::Tenso
                   "the code writes to parameter '" + input.target + "'; only buffers may change during a call");
     add({.kind = OutputKind::BufferMutation, .value = now, .target = input.target});
   }
-  for (size_t i = 0; i < fakes.size(); ++i) {
-    Value* now = recorder.value_of(fakes[i]);
+  for (size_t i = 0, next = 0; i < job.inputs.size(); ++i) {
+    if (user_values[i] == nullptr) continue;
+    Value* now = recorder.value_of(fakes[next++]);
     if (now == user_values[i]) continue;
     add({.kind = OutputKind::UserInputMutation, .value = now, .target = job.inputs[i].path});
   }
   for (const TraceOutput& output : outputs) {
     OutputSpec spec{.kind = OutputKind::UserOutput, .value = nullptr, .target = output.path};
-    if (output.tensor.defined()) spec.value = recorder.value_of(output.tensor);
+    if (output.tensor.defined())
+      spec.value = recorder.value_of(output.tensor);
+    else if (const Expr* number = std::get_if<Expr>(&output.constant))
+      spec.constant = env.simplify(*number);
+    else
+      spec.constant = output.constant;
     add(std::move(spec));
   }
 }
@@ -289,6 +300,10 @@ Attempt run(const Job& job, const std::vector<int64_t>& hints, bool concrete) {
   std::vector<Value*> user_values;
   for (size_t i = 0; i < job.inputs.size(); ++i) {
     const TraceInput& input = job.inputs[i];
+    if (!input.sample.defined()) {
+      user_values.push_back(nullptr);
+      continue;
+    }
     TensorType type = static_type(input.sample);
     for (size_t dim = 0; dim < type.sizes.size(); ++dim)
       if (job.axes.of_axis[i][dim]) type.sizes[dim] = symbols[*job.axes.of_axis[i][dim]];
@@ -301,7 +316,7 @@ Attempt run(const Job& job, const std::vector<int64_t>& hints, bool concrete) {
   try {
     recorder.run([&] {
       result = job.function(fakes);
-      add_outputs(job, recorder, fakes, user_values, result.outputs, program);
+      add_outputs(job, recorder, fakes, user_values, result.outputs, env, program);
     });
   } catch (const Error&) {
     attempt.read_concrete_sizes = recorder.read_concrete_sizes();
@@ -311,6 +326,11 @@ Attempt run(const Job& job, const std::vector<int64_t>& hints, bool concrete) {
     attempt.read_concrete_sizes = recorder.read_concrete_sizes();
     if (!concrete && attempt.read_concrete_sizes) return attempt;
     throw Error(recorder.error_context(), error.what_without_backtrace());
+  } catch (const std::exception&) {
+    // What the caller's function throws in its own way: an error of ATen's may be behind it.
+    attempt.read_concrete_sizes = recorder.read_concrete_sizes();
+    if (!concrete && attempt.read_concrete_sizes) return attempt;
+    throw;
   }
   attempt.read_concrete_sizes = recorder.read_concrete_sizes();
   attempt.notes = recorder.notes();
@@ -322,10 +342,13 @@ Attempt run(const Job& job, const std::vector<int64_t>& hints, bool concrete) {
     program.state[constant.value->name()] = to_tensor_data(constant.tensor.contiguous());
   }
   for (size_t i = 0; i < job.inputs.size(); ++i)
-    program.inputs.push_back(
-        {.kind = InputKind::UserInput, .value = user_values[i], .target = job.inputs[i].path});
+    program.inputs.push_back({.kind = InputKind::UserInput,
+                              .value = user_values[i],
+                              .target = job.inputs[i].path,
+                              .constant = job.inputs[i].constant});
   std::vector<Value*> order;
-  for (const InputSpec& input : program.inputs) order.push_back(input.value);
+  for (const InputSpec& input : program.inputs)
+    if (input.value != nullptr) order.push_back(input.value);
   graph.reorder_inputs(order);
 
   program.out_spec = std::move(result.spec);
@@ -381,7 +404,7 @@ Program trace(const TracedFunction& function, const std::vector<TraceInput>& inp
   for (const TraceState& entry : state)
     if (!program.state.contains(entry.name)) program.state[entry.name] = to_tensor_data(entry.tensor);
   for (const TraceInput& input : inputs)
-    if (!input.sample.is_meta()) program.example_inputs.push_back({input.path, to_tensor_data(input.sample)});
+    if (input.sample.defined() && !input.sample.is_meta()) program.example_inputs.push_back({input.path, to_tensor_data(input.sample)});
   if (notes != nullptr) {
     *notes = attempt.notes;
     for (const auto& fixed : attempt.env->specializations()) {

@@ -22,10 +22,11 @@
 namespace transporters {
 
 struct TraceInput {
-  std::string path;        // "input_ids", "cache.layers.0.keys"
-  at::Tensor sample;       // only its sizes and dtype are read
+  std::string path;   // "input_ids", "cache.layers.0.keys"
+  at::Tensor sample;  // only its sizes and dtype are read; undefined for a leaf that is the constant below
   // One per dim, or empty: all static. Auto dims may carry a name; equal names with equal sample sizes are one symbol.
   std::vector<Dim> dims;
+  Argument constant = None{};  // None, a number or a string, which the signature records
 };
 
 struct TraceState {
@@ -37,7 +38,8 @@ struct TraceState {
 
 struct TraceOutput {
   std::string path;   // "logits"
-  at::Tensor tensor;  // undefined: the output is None
+  at::Tensor tensor;  // undefined: the output is the constant below
+  Argument constant = None{};  // None, a number (symbolic sizes included) or a string
 };
 
 struct TraceOptions {
@@ -47,6 +49,8 @@ struct TraceOptions {
   std::set<std::string> decompose;
   // Replacements of ATen ops while tracing.
   std::vector<OpPatch> patches;
+  // The user's source line that runs now ("modeling_llama.py:120"), for nodes and messages; "" when it is not known.
+  std::function<std::string()> source;
   // Compare every shape rule's answer with ATen's meta kernel at the example sizes (slow; for tests).
   bool check_shape_rules = false;
 };
@@ -61,9 +65,9 @@ struct TraceResult {
 
 using TracedFunction = std::function<TraceResult(const std::vector<at::Tensor>& inputs)>;
 
-// Runs `function` on fakes of `inputs` and returns the program. Tensors of `state` become parameters and buffers, other
+// Runs `function` on fakes of the `inputs` that have samples and returns the program. Tensors of `state` become parameters and buffers, other
 // real tensors that the code reads become constants. Not reentrant; one trace a thread at a time.
-// Throws Error (stage "trace") naming the op and the module path.
+// Throws Error (stage "trace") naming the op and the module path, and what `function` throws.
 Program trace(const TracedFunction& function, const std::vector<TraceInput>& inputs,
               const std::vector<TraceState>& state, const TraceOptions& options = {}, TraceNotes* notes = nullptr);
 

@@ -1,0 +1,242 @@
+"""What exports give back: programs that run, save and load."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch.utils import _pytree
+
+from . import _C, pytrees
+from ._C import ExportError
+
+
+class _Signature:
+    """Between a caller's arguments and the leaves of a component."""
+
+    def __init__(self, metadata: dict[str, Any]):
+        self.in_spec = pytrees.loads(metadata["in_spec"])
+        self.out_spec = pytrees.loads(metadata["out_spec"])
+        self.kwarg_names = list(self.in_spec.children()[1].context)
+        self.constants = json.loads(metadata["in_constants"])
+
+    def flatten(self, args: tuple, kwargs: dict[str, Any]) -> list[Any]:
+        values = {**self.constants, **kwargs}
+        missing = [name for name in self.kwarg_names if name not in values]
+        unknown = [name for name in values if name not in self.kwarg_names]
+        if missing or unknown:
+            given = ", ".join(values) or "none"
+            what = f"misses {', '.join(missing)}" if missing else f"does not take {', '.join(unknown)}"
+            raise ExportError(f"[run] the program {what}; its inputs are {', '.join(self.kwarg_names)}, given are {given}")
+        leaves, spec = _pytree.tree_flatten((args, {name: values[name] for name in self.kwarg_names}))
+        if spec.num_leaves != self.in_spec.num_leaves:
+            raise ExportError(f"[run] the inputs nest unlike those of the export: {spec} and {self.in_spec}")
+        return leaves
+
+
+class DynamoProgram:
+    """A traced program, torch.export's ExportedProgram in this engine."""
+
+    def __init__(self, component: _C.Component):
+        self._component = component
+        self.metadata = component.metadata
+        self.notes: list[str] = []
+
+    def module(self) -> DynamoModule:
+        """Something to call like the exported module."""
+        return DynamoModule(self)
+
+    @property
+    def graph(self) -> str:
+        """The graph as text: inputs with their role, nodes, outputs, ranges of the symbols."""
+        return str(self._component.program)
+
+    def save(self, path: str | os.PathLike) -> None:
+        """Writes a `.pt2` for torch.export.load. It appears whole or not at all."""
+        self._component.program.save(os.fspath(path))
+
+    def to_exported_program(self) -> torch.export.ExportedProgram:
+        """The same program as torch's own class."""
+        for text in (self.metadata["in_spec"], self.metadata["out_spec"]):
+            pytrees.loads(text)
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "program.pt2"
+            self.save(path)
+            return torch.export.load(str(path))
+
+    def __repr__(self) -> str:
+        return f"DynamoProgram({self.metadata['architecture']})"
+
+
+class DynamoModule(torch.nn.Module):
+    """Runs a program op by op through libtorch; buffers and inputs that it writes to keep their new values."""
+
+    def __init__(self, program: DynamoProgram):
+        super().__init__()
+        native = program._component.program
+        self._interpreter = _C.Interpreter(native)
+        self._signature = _Signature(program.metadata)
+        self._tensor_leaves = [value is not None for kind, _, value, _ in native.inputs if kind == "user_input"]
+
+    def forward(self, *args, **kwargs):
+        leaves = self._signature.flatten(args, kwargs)
+        tensors = [leaf for leaf, is_tensor in zip(leaves, self._tensor_leaves) if is_tensor]
+        wrong = next((leaf for leaf in tensors if not isinstance(leaf, torch.Tensor)), None)
+        if wrong is not None:
+            raise ExportError(f"[run] a tensor is expected where a {type(wrong).__name__} is given")
+        outputs = self._interpreter.run(tensors)
+        return _pytree.tree_unflatten(outputs, self._signature.out_spec)
+
+
+class OnnxProgram:
+    """An ONNX model; called, it runs in ONNX Runtime."""
+
+    def __init__(self, component: _C.Component, config: str):
+        self._component = component
+        self._config = config
+        self.metadata = component.metadata
+        self.notes: list[str] = []
+        self._session = None
+        self._folder = None
+
+    def save(self, path: str | os.PathLike) -> None:
+        """Writes the model and, where weights are large, `<name>.onnx.data` beside it."""
+        model = _C.ExportedModel("onnx", self._config)
+        model.add("model", self._component)
+        model.save(os.fspath(path))
+
+    @property
+    def model_proto(self):
+        """The model as an onnx.ModelProto with its weights inside."""
+        import onnx
+
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "model.onnx"
+            self.save(path)
+            return onnx.load(str(path))
+
+    @property
+    def graph(self) -> str:
+        """The ONNX graph as text."""
+        return self._component.onnx_text
+
+    def session(self):
+        """An onnxruntime.InferenceSession on the CPU, made at the first call."""
+        if self._session is None:
+            import onnxruntime
+
+            self._folder = tempfile.TemporaryDirectory()  # weights stay mapped while the session lives
+            path = Path(self._folder.name) / "model.onnx"
+            self.save(path)
+            options = onnxruntime.SessionOptions()
+            options.intra_op_num_threads = torch.get_num_threads()
+            self._session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+        return self._session
+
+    def __call__(self, *args, **kwargs):
+        session = self.session()
+        signature = _Signature(self.metadata)
+        program = self._component.program
+        user_inputs = [target for kind, target, _, _ in program.inputs if kind == "user_input"]
+        leaves = dict(zip(user_inputs, signature.flatten(args, kwargs)))
+        feed = {
+            value.name: _to_ort(leaves[path])
+            for value in session.get_inputs()
+            if isinstance(leaves.get(path := value.name.removeprefix("input.")), torch.Tensor)
+        }
+        names = [value.name for value in session.get_outputs()]
+        values = iter([_from_ort(value) for value in session.run_with_ort_values(names, feed)])
+        outputs = []
+        for kind, target, value_name, constant in program.outputs:
+            is_constant = value_name is None and not isinstance(constant, str)
+            value = constant if is_constant else next(values)
+            if kind == "user_output":
+                outputs.append(value)
+            elif kind == "user_input_mutation":
+                leaves[target].copy_(value)
+        return _pytree.tree_unflatten(outputs, signature.out_spec)
+
+    def __repr__(self) -> str:
+        return f"OnnxProgram({self.metadata['architecture']})"
+
+
+def _to_ort(tensor: torch.Tensor):
+    """An OrtValue of a CPU tensor; bfloat16, which NumPy lacks, goes by its bits."""
+    import onnxruntime
+
+    array = tensor.detach().cpu().contiguous()
+    if array.dtype == torch.bfloat16:
+        bfloat16 = 16  # TensorProto.BFLOAT16
+        return onnxruntime.OrtValue.ortvalue_from_numpy_with_onnx_type(array.view(torch.uint16).numpy(), bfloat16)
+    return onnxruntime.OrtValue.ortvalue_from_numpy(array.numpy())
+
+
+def _from_ort(value) -> torch.Tensor:
+    if value.element_type() == 16:
+        return torch.from_dlpack(value._ortvalue.to_dlpack()).clone()
+    return torch.from_numpy(value.numpy())
+
+
+class ExportedComponent:
+    """One exported graph: its program, and what was recorded about it."""
+
+    def __init__(self, program: DynamoProgram | OnnxProgram):
+        self.program = program
+
+    @property
+    def metadata(self) -> dict[str, Any]:
+        return self.program.metadata
+
+
+class ExportedModel:
+    """An exported model: its graphs by name, and the configs to save beside them.
+
+    A single-graph export behaves like its program: ``module()``, ``save(path)``, ``model_proto``, and calls.
+    """
+
+    def __init__(self, components, export_format: str, config: str, config_files: dict[str, str], notes: list[str]):
+        self.components: dict[str, ExportedComponent] = components
+        self.export_format = export_format
+        self.notes = notes
+        self._config = config
+        self._config_files = config_files
+        self._module = None
+
+    @property
+    def program(self) -> DynamoProgram | OnnxProgram:
+        """The program of a single-graph export."""
+        if len(self.components) != 1:
+            raise ExportError(
+                f"[run] this export has {len(self.components)} components ({', '.join(self.components)}); take one from "
+                ".components"
+            )
+        return next(iter(self.components.values())).program
+
+    def __getattr__(self, name: str):
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return getattr(self.program, name)
+
+    def __call__(self, *args, **kwargs):
+        """Runs a single-graph export; returns what the model returns. Keyword arguments that the export does not have
+        are refused."""
+        if self._module is None:
+            program = self.program
+            self._module = program.module() if isinstance(program, DynamoProgram) else program
+        return self._module(*args, **kwargs)
+
+    def save_pretrained(self, save_directory: str | os.PathLike) -> None:
+        """Writes the folder that transformers' ExportedModel.from_pretrained loads: one file a component, export.json,
+        config.json. It appears whole or not at all."""
+        model = _C.ExportedModel(str(self.export_format), self._config)
+        for name, component in self.components.items():
+            model.add(name, component.program._component)
+        model.set_config_files(self._config_files)
+        model.save_pretrained(os.fspath(save_directory))
+
+    def __repr__(self) -> str:
+        return f"ExportedModel(format={str(self.export_format)!r}, components={list(self.components)})"

@@ -1,0 +1,165 @@
+"""The exporters: DynamoExporter and OnnxExporter, with the interface of transformers.exporters."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import torch
+
+from . import _C, tracing, transformers_support
+from ._C import ExportError
+from .configs import DynamoConfig, ExecutorchConfig, ExportFormat, OnnxConfig, OpenVINOConfig
+from .exported import DynamoProgram, ExportedComponent, ExportedModel, OnnxProgram
+
+
+class HfExporter:
+    """What all exporters share."""
+
+    export_format: ClassVar[ExportFormat]
+    config_class: ClassVar[type[DynamoConfig]]
+    # Whose patches and fixes apply while tracing.
+    backends: ClassVar[list[str]]
+
+    def export(
+        self,
+        model: torch.nn.Module | torch.export.ExportedProgram,
+        sample_inputs: Mapping[str, Any] | tuple | None = None,
+        config: DynamoConfig | Mapping[str, Any] | None = None,
+    ) -> ExportedModel:
+        """Exports a module as one graph.
+
+        model: any torch.nn.Module, or an ExportedProgram that torch traced (then `sample_inputs` is left out).
+        sample_inputs: what forward is called with, keyword arguments as a dict or positional ones as a tuple. Sizes and
+            types matter, values do not.
+        config: this exporter's config, or its fields as a dict.
+
+        Raises ExportError naming stage, op, module path and the model's source line. The model stays as it was.
+        """
+        config = self._to_config(config)
+        if isinstance(model, torch.export.ExportedProgram):
+            program, notes = _import_program(model), []
+            config_files: dict[str, str] = {}
+        else:
+            program, notes = self._trace(model, sample_inputs, config)
+            config_files = transformers_support.config_files(model)
+        component = ExportedComponent(self._lower(program, config, notes))
+        return ExportedModel({"model": component}, str(self.export_format), self._native_config(config), config_files, notes)
+
+    def _to_config(self, config) -> DynamoConfig:
+        if config is None:
+            return self.config_class()
+        if isinstance(config, Mapping):
+            return self.config_class.from_dict(dict(config))
+        if not isinstance(config, self.config_class):
+            raise ExportError(
+                f"[config] {type(self).__name__} takes a {self.config_class.__name__} or a dict, not a "
+                f"{type(config).__name__}"
+            )
+        return config
+
+    def _trace(self, model, sample_inputs, config) -> tuple[_C.Program, list[str]]:
+        if not isinstance(model, torch.nn.Module):
+            raise ExportError(
+                f"[signature] a torch.nn.Module or an ExportedProgram is expected, not a {type(model).__name__}"
+            )
+        if sample_inputs is None:
+            raise ExportError("[signature] sample inputs are needed: a dict of keyword arguments, or a tuple")
+        if isinstance(sample_inputs, Mapping):
+            args, kwargs = (), sample_inputs
+        elif isinstance(sample_inputs, (tuple, list)):
+            args, kwargs = tuple(sample_inputs), {}
+        else:
+            raise ExportError(
+                f"[signature] sample inputs are a dict or a tuple, not a {type(sample_inputs).__name__}; a single tensor "
+                "goes into a tuple: (x,)"
+            )
+        return tracing.trace(model, args, kwargs, config, self.backends)
+
+    def _native_config(self, config) -> str:
+        return json.dumps({**json.loads(tracing.engine_config(config)), "dynamic": config.dynamic})
+
+    def _lower(self, program: _C.Program, config, notes: list[str]):
+        raise NotImplementedError
+
+
+class DynamoExporter(HfExporter):
+    """Exports to ExportedProgram.
+
+        exported = DynamoExporter().export(model, inputs, config=DynamoConfig(dynamic=True))
+        exported.module()(**inputs)
+        exported.save("model.pt2")
+    """
+
+    export_format = ExportFormat.DYNAMO
+    config_class = DynamoConfig
+    backends = ["dynamo"]
+
+    def _lower(self, program, config, notes):
+        lowered = DynamoProgram(_C.lower(program, "dynamo", self._native_config(config)))
+        lowered.notes = notes
+        return lowered
+
+
+class OnnxExporter(HfExporter):
+    """Exports to ONNX.
+
+        exported = OnnxExporter().export(model, inputs, config=OnnxConfig(dynamic=True))
+        exported(**inputs)                 # in ONNX Runtime
+        exported.save("model.onnx")
+    """
+
+    export_format = ExportFormat.ONNX
+    config_class = OnnxConfig
+    backends = ["dynamo", "onnx"]
+
+    def _native_config(self, config) -> str:
+        fields = {
+            **json.loads(super()._native_config(config)),
+            "optimize": config.optimize,
+            "external_data_threshold": config.external_data_threshold,
+        }
+        if config.opset_version is not None:
+            fields["opset_version"] = config.opset_version
+        return json.dumps(fields)
+
+    def _lower(self, program, config, notes):
+        native = self._native_config(config)
+        lowered = OnnxProgram(_C.lower(program, "onnx", native), native)
+        lowered.notes = notes
+        return lowered
+
+
+class _NotBuilt(HfExporter):
+    def __init__(self):
+        raise ExportError(
+            f"[{self.export_format}] this target is not built yet; DynamoExporter and OnnxExporter are"
+        )
+
+
+class ExecutorchExporter(_NotBuilt):
+    """Exports to ExecuTorch (not built yet)."""
+
+    export_format = ExportFormat.EXECUTORCH
+    config_class = ExecutorchConfig
+    backends = ["dynamo", "executorch"]
+
+
+class OpenVINOExporter(_NotBuilt):
+    """Exports to OpenVINO IR (not built yet)."""
+
+    export_format = ExportFormat.OPENVINO
+    config_class = OpenVINOConfig
+    backends = ["dynamo", "openvino"]
+
+
+def _import_program(exported: torch.export.ExportedProgram) -> _C.Program:
+    """A program of torch's in this engine's form."""
+    import tempfile
+    from pathlib import Path
+
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "program.pt2"
+        torch.export.save(exported, path)
+        return _C.load_program(path)

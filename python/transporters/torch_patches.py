@@ -1,0 +1,86 @@
+"""torch functions that read a tensor's memory, or numbers for one, without an op: forms that a trace can see.
+
+The engine sees every op that the dispatcher runs; what Python code reads past the dispatcher is replaced here while a
+model is traced.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from . import _C
+
+_SYMBOLS = (torch.SymInt, torch.SymFloat, torch.SymBool)
+
+
+def _tolist(original):
+    def tolist(self):
+        if not _C.is_traced(self):
+            return original(self)
+        if self.dim() == 0:
+            return self.item()
+        return [element.tolist() for element in self.unbind(0)]
+
+    return tolist
+
+
+def _numpy(original):
+    def numpy(self, *args, **kwargs):
+        if not _C.is_traced(self):
+            return original(self, *args, **kwargs)
+        raise RuntimeError(
+            "the code converts a traced tensor to NumPy, which no graph can hold; use torch functions there"
+        )
+
+    return numpy
+
+
+def _holds_traced(data: Any) -> bool:
+    if isinstance(data, torch.Tensor):
+        return _C.is_traced(data)
+    if isinstance(data, (list, tuple)):
+        return any(_holds_traced(item) for item in data)
+    return isinstance(data, _SYMBOLS)
+
+
+def _default_dtype(data: Any) -> torch.dtype:
+    if isinstance(data, torch.Tensor):
+        return data.dtype
+    if isinstance(data, (bool, torch.SymBool)):
+        return torch.bool
+    if isinstance(data, (int, torch.SymInt)):
+        return torch.int64
+    if isinstance(data, (list, tuple)):
+        dtypes = {_default_dtype(item) for item in data}
+        return max(dtypes, key=lambda dtype: (dtype.is_floating_point, dtype != torch.bool, dtype.itemsize))
+    return torch.get_default_dtype()
+
+
+def _stack(data: Any, dtype: torch.dtype) -> torch.Tensor:
+    if isinstance(data, torch.Tensor):
+        return data.detach().clone().to(dtype)
+    if isinstance(data, (list, tuple)):
+        return torch.stack([_stack(item, dtype) for item in data])
+    return torch.full((), data, dtype=dtype)
+
+
+def _tensor(original):
+    """torch.tensor and as_tensor write numbers into memory: symbolic ones become ops."""
+
+    def tensor(data, *args, dtype=None, **kwargs):
+        if isinstance(data, torch.Tensor) or not _holds_traced(data):
+            return original(data, *args, dtype=dtype, **kwargs)
+        return _stack(data, dtype or _default_dtype(data))
+
+    return tensor
+
+
+def entries() -> list[tuple[Any, str, Any]]:
+    return [
+        (torch.Tensor, "tolist", _tolist),
+        (torch.Tensor, "numpy", _numpy),
+        (torch, "tensor", _tensor),
+        (torch, "as_tensor", _tensor),
+    ]

@@ -1,0 +1,183 @@
+"""Running a Python model under the engine's tracer."""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+import json
+import linecache
+import os
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+
+from . import _C, dims, pytrees, registry, state, torch_patches, transformers_support
+from ._C import ExportError
+from .configs import DynamoConfig
+
+
+@contextlib.contextmanager
+def _exporting() -> Iterator[None]:
+    """Models ask torch.compiler whether they are exported, to take their export-friendly branches."""
+    compiler = torch.compiler
+    saved = compiler._is_exporting_flag, compiler._is_compiling_flag
+    compiler._is_exporting_flag = compiler._is_compiling_flag = True
+    try:
+        yield
+    finally:
+        compiler._is_exporting_flag, compiler._is_compiling_flag = saved
+
+
+def _positional_names(model: torch.nn.Module, count: int) -> list[str]:
+    """Names of the first `count` parameters of forward."""
+    if count == 0:
+        return []
+    parameters = inspect.signature(model.forward).parameters.values()
+    names = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    rest = [p.name for p in parameters if p.kind == p.VAR_POSITIONAL]
+    while rest and len(names) < count:
+        names.append(f"{rest[0]}_{len(names)}")
+    if len(names) < count:
+        raise ExportError(
+            f"[signature] {type(model).__name__}.forward takes {len(names)} positional arguments, {count} are given"
+        )
+    return names[:count]
+
+
+def engine_config(config: DynamoConfig) -> str:
+    return json.dumps(
+        {
+            "prefer_deferred_runtime_asserts_over_guards": config.prefer_deferred_runtime_asserts_over_guards,
+            "strict": config.strict,
+        }
+    )
+
+
+def _leaf_names(in_spec: str, positional: list[str]) -> list[str]:
+    """Dotted paths of the leaves of (args, kwargs), positional arguments under their parameters' names."""
+    names = []
+    for path in pytrees.leaf_paths(in_spec):
+        first, _, rest = path.partition(".")
+        if first == "0" and rest:
+            index, _, rest = rest.partition(".")
+            names.append(positional[int(index)] + (f".{rest}" if rest else ""))
+        else:
+            names.append(rest)
+    return names
+
+
+def _sample(leaf: Any) -> Any:
+    if isinstance(leaf, torch.Tensor):
+        if leaf.device.type not in ("cpu", "meta"):
+            raise ExportError(f"[signature] an input is on {leaf.device}; move model and inputs to the CPU for the export")
+        return leaf.detach().contiguous()
+    return leaf
+
+
+def trace(
+    model: torch.nn.Module, args: tuple, kwargs: dict[str, Any], config: DynamoConfig, backends: list[str]
+) -> tuple[_C.Program, list[str]]:
+    """The program of one call model(*args, **kwargs), and what the trace took for granted. The model is left as it was.
+
+    Raises ExportError naming stage, op, module path and the model's source line.
+    """
+    flags: dict[str, Any] = {}
+    is_transformers = transformers_support.is_transformers_model(model)
+    if is_transformers:
+        kwargs, flags = transformers_support.prepare(model, kwargs)
+    pytrees.register_caches(model)
+
+    leaves, spec = pytrees.flatten((args, kwargs), "inputs")
+    in_spec = pytrees.dumps(spec, "the inputs")
+    positional = _positional_names(model, len(args))
+    paths = _leaf_names(in_spec, positional)
+    if config.dynamic_shapes is not None:
+        specs = dims.resolve(config.dynamic_shapes, args, kwargs, positional)
+        axes = [dims.to_axes(leaf, spec, path) for leaf, spec, path in zip(leaves, specs, paths)]
+    elif config.dynamic:
+        axes = [dims.automatic(path, leaf) if isinstance(leaf, torch.Tensor) else [] for leaf, path in zip(leaves, paths)]
+    else:
+        axes = [[None] * leaf.dim() if isinstance(leaf, torch.Tensor) else [] for leaf in leaves]
+    samples = [_sample(leaf) for leaf in leaves]
+
+    def forward(tensors: list[torch.Tensor]):
+        remaining = iter(tensors)
+        traced = [next(remaining) if isinstance(leaf, torch.Tensor) else leaf for leaf in leaves]
+        call_args, call_kwargs = torch.utils._pytree.tree_unflatten(traced, spec)
+        with state.preserved(model):
+            outputs = model(*call_args, **call_kwargs)
+        out_leaves, out_spec = pytrees.flatten(outputs, "outputs")
+        dumped = pytrees.dumps(out_spec, "the outputs")
+        return list(zip(pytrees.leaf_paths(dumped), out_leaves)), dumped
+
+    patches = torch_patches.entries()
+    if is_transformers:
+        patches += transformers_support.model_patches()
+    patches += registry.user_patches(backends)
+    with (
+        torch.no_grad(),
+        state.preserved(model),
+        transformers_support.output_flags(model, flags),
+        registry.replaced(patches),
+        state.module_paths(model),
+        _exporting(),
+    ):
+        try:
+            return _C.trace(
+                forward=forward,
+                inputs=list(zip(paths, samples, axes)),
+                state=state.collect(model),
+                in_spec=in_spec,
+                architecture=type(model).__name__,
+                config=engine_config(config),
+                backends=backends,
+                is_training=any(module.training for module in model.modules()),
+            )
+        except Exception as error:
+            raise _located(error) from error
+
+
+# ── Errors ──
+
+
+def _located(error: Exception) -> ExportError:
+    """The error as ExportError, with the innermost line of the user's code that it passed."""
+    message = str(error)
+    if not isinstance(error, ExportError) and not message.startswith("["):
+        message = f"[trace] {type(error).__name__}: {message}"
+    line = _user_line(error.__traceback__)
+    if line:
+        message += f"\n  at {line}"
+    hint = _hint(message)
+    if hint:
+        message += f"\n  {hint}"
+    located = ExportError(message)
+    for name in ("stage", "op", "module"):
+        setattr(located, name, getattr(error, name, ""))
+    located.source = line
+    return located
+
+
+def _user_line(traceback) -> str:
+    own = os.path.dirname(os.path.realpath(__file__)) + os.sep
+    linked = os.path.dirname(__file__) + os.sep
+    library = os.path.dirname(torch.__file__) + os.sep
+    line = ""
+    while traceback is not None:
+        file = traceback.tb_frame.f_code.co_filename
+        if not file.startswith((own, linked, library, "<")):
+            text = linecache.getline(file, traceback.tb_lineno).strip()
+            line = f"{file}:{traceback.tb_lineno}: {text}"
+        traceback = traceback.tb_next
+    return line
+
+
+_HINTS = (
+    ("flash_attn", "load the model with attn_implementation='sdpa' or 'eager': flash attention has no export"),
+    ("data-dependent", "the branch depends on values, not sizes: register a patch for the method, or use torch.where"),
+)
+
+
+def _hint(message: str) -> str:
+    return next((f"hint: {hint}" for mark, hint in _HINTS if mark in message), "")

@@ -1,0 +1,85 @@
+"""What exports of transformers' models need of transformers itself."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Iterator, MutableMapping
+from typing import Any
+
+import torch
+
+
+OUTPUT_FLAGS = ("use_cache", "output_attentions", "output_hidden_states", "return_dict", "return_loss")
+
+
+def is_transformers_model(model: torch.nn.Module) -> bool:
+    modeling = sys.modules.get("transformers.modeling_utils")
+    return modeling is not None and isinstance(model, modeling.PreTrainedModel)
+
+
+def prepare(model: torch.nn.Module, inputs: MutableMapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """(inputs for forward, output flags): flags taken out, values that the model's forward would otherwise compute from
+    the data of its inputs added. As in transformers' exporters, `inputs` itself is changed, so that the caller can call
+    the exported program with it."""
+    from transformers.exporters.utils import prepare_for_export
+
+    _, prepared, flags = prepare_for_export(model, inputs)
+    return dict(prepared), flags
+
+
+@contextlib.contextmanager
+def output_flags(model: torch.nn.Module, flags: dict[str, Any]) -> Iterator[None]:
+    """Sets flags that the caller gave as inputs on the model's config for the block."""
+    config = getattr(model, "config", None)
+    known = {name: value for name, value in flags.items() if value is not None and hasattr(config, name)}
+    saved = {name: getattr(config, name) for name in known}
+    for name, value in known.items():
+        setattr(config, name, value)
+    try:
+        yield
+    finally:
+        for name, value in saved.items():
+            setattr(config, name, value)
+
+
+def model_patches() -> list[tuple[Any, str, Any]]:
+    """transformers' own patches of its models for tracing (registered where its Dynamo exporter is defined), for the
+    modules that are loaded. Its patches of torch are not needed: this engine sees torch's ops themselves."""
+    import transformers.exporters.exporter_dynamo  # noqa: F401  registers them
+    from transformers.exporters import utils
+
+    entries = []
+    for path, attribute, factory in getattr(utils, "_PATCHES", {}).get("dynamo", []):
+        owner = _loaded(path)
+        if owner is not None and hasattr(owner, attribute):
+            entries.append((owner, attribute, factory))
+    return entries
+
+
+def _loaded(path: str) -> Any:
+    """The object that a dotted path names when its module is loaded already, else None."""
+    if not path.startswith("transformers."):
+        return None
+    names = path.split(".")
+    for count in range(len(names), 0, -1):
+        owner = sys.modules.get(".".join(names[:count]))
+        if owner is not None:
+            for name in names[count:]:
+                owner = vars(owner).get(name)
+                if owner is None:
+                    return None
+            return owner
+    return None
+
+
+def config_files(model: torch.nn.Module) -> dict[str, str]:
+    """config.json and generation_config.json of a model, as save_pretrained writes them."""
+    files = {}
+    for attribute, name in (("config", "config.json"), ("generation_config", "generation_config.json")):
+        config = getattr(model, attribute, None)
+        if config is not None and hasattr(config, "to_json_string"):
+            files[name] = config.to_json_string(use_diff=True)
+    return files
+
+
