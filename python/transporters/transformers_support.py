@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import sys
-from collections.abc import Iterator, MutableMapping
+from collections.abc import Iterable, Iterator, MutableMapping
 from typing import Any
 
 import torch
@@ -43,14 +43,23 @@ def output_flags(model: torch.nn.Module, flags: dict[str, Any]) -> Iterator[None
             setattr(config, name, value)
 
 
-def model_patches() -> list[tuple[Any, str, Any]]:
+def holds_cache(inputs: Iterable[Any]) -> bool:
+    from transformers.exporters.exporter_dynamo import is_cache_object
+
+    return any(is_cache_object(value) for value in inputs)
+
+
+def model_patches(with_cache: bool) -> list[tuple[Any, str, Any]]:
     """transformers' own patches of its models for tracing (registered where its Dynamo exporter is defined), for the
-    modules that are loaded. Its patches of torch are not needed: this engine sees torch's ops themselves."""
+    modules that are loaded. Its patches of torch are not needed: this engine sees torch's ops themselves. Those of cache
+    classes are for caches that are inputs: what a first call returns stays as eager returns it."""
     import transformers.exporters.exporter_dynamo  # noqa: F401  registers them
     from transformers.exporters import utils
 
     entries = []
     for path, attribute, factory in getattr(utils, "_PATCHES", {}).get("dynamo", []):
+        if path.startswith("transformers.cache_utils.") and not with_cache:
+            continue
         owner = _loaded(path)
         if owner is not None and hasattr(owner, attribute):
             entries.append((owner, attribute, factory))

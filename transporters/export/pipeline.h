@@ -25,8 +25,9 @@ struct ExportTarget {
   std::map<std::string, std::string> config_files;
   // A module of it is in training mode: then ops that differ there are refused.
   bool is_training = false;
-  // TraceOptions::source.
+  // What TraceOptions says of them.
   std::function<std::string()> source = {};
+  std::function<std::optional<c10::Scalar>(const at::Tensor&)> wrapped_number = {};
 };
 
 // Traces and cleans up: what DynamoExporter returns and every other exporter starts from. `backends` are those whose

@@ -10,6 +10,7 @@
 #include "transporters/passes/eliminate_dead_code.h"
 #include "transporters/passes/fold_constants.h"
 #include "transporters/passes/merge_common_subexpressions.h"
+#include "transporters/passes/relax_views.h"
 #include "transporters/passes/remove_no_ops.h"
 
 namespace transporters {
@@ -116,6 +117,7 @@ Program trace_program(const ExportTarget& target, const DynamoConfig& config, co
   TraceOptions options{.prefer_deferred_runtime_asserts_over_guards =
                            config.prefer_deferred_runtime_asserts_over_guards};
   options.source = target.source;
+  options.wrapped_number = target.wrapped_number;
   for (const std::string& backend : backends)
     for (OpPatch& patch : registry.op_patches(backend)) options.patches.push_back(std::move(patch));
   // ── Stage 3: nesting ── is the target's in_spec; the traced function gives the out_spec.
@@ -134,6 +136,7 @@ ExportedComponent lower_dynamo(Program program, const DynamoConfig& config, cons
   std::vector<Pass> passes = registry.program_fixes("dynamo");
   append(passes, registry.node_fixes("dynamo"));
   if (!passes.empty()) append(passes, clean_up_passes());
+  passes.push_back({"relax_views", relax_views});
   run_passes(program, passes);
   ExportedComponent component{.program = std::move(program), .onnx = nullptr, .metadata = {}};
   component.metadata = build_metadata(component.program, ExportFormat::Dynamo, config.to_json());

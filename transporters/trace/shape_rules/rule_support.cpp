@@ -238,7 +238,10 @@ bool sizes_match(const Expr& a, const Expr& b, ShapeEnv& env) {
     env.expect(condition);
     return true;
   }
-  return *left_hint == *right_hint && env.guard(condition);
+  if (*left_hint == *right_hint) return env.guard(condition);
+  // An axis of size 1 in the sample has a larger hint: where an op needs 1, the sample decides.
+  if (left.is(1) || right.is(1)) return env.specialize_to_sample(left.is(1) ? right : left);
+  return false;
 }
 
 namespace {
