@@ -48,6 +48,7 @@ class Case:
         # Once more after the other sizes: a model that keeps something from them can't be compared by value.
         self.deterministic = equal(expected, again) and equal(expected, self.eager(self.inputs))
         self.sample = Variation("sample", self.inputs, expected)
+        self.state = {name: tensor.detach().clone() for name, tensor in tensors_of(self.model).items()}
         self.same_sizes = [v for v in others if v.name == "values"]
         self.other_sizes = [v for v in others if v.name != "values"]
 
@@ -68,6 +69,11 @@ class Case:
             "inputs": signature(self.inputs),
             "variations": {v.name: signature(v.inputs) for v in variations if v.name != "values"},
         }
+
+
+def tensors_of(model) -> dict[str, torch.Tensor]:
+    """Parameters and all buffers, also those that no checkpoint holds."""
+    return {**dict(model.named_parameters()), **dict(model.named_buffers())}
 
 
 class stage:
@@ -116,11 +122,11 @@ def check_mode(case: Case, exporter, mode: str, note: Callable = lambda stage: N
         _check_mode(case, exporter, mode, note, every, record)
     except Failure as failure:
         record.update(status="failed", stage=failure.stage, reason=failure.reason, where=failure.where)
-    unchanged = _unchanged(case)
-    if unchanged:
-        record["model_changed"] = unchanged
+    changed = _changed(case)
+    if changed:
+        record["model_changed"] = changed
         if record["status"] == "passed":
-            record.update(status="failed", stage="state", reason=unchanged, where="")
+            record.update(status="failed", stage="state", reason=changed, where="")
     return record
 
 
@@ -187,14 +193,21 @@ class labelled:
         return False
 
 
-def _unchanged(case: Case) -> str:
-    """"" when the model still gives what it gave before an export, else what is wrong with it."""
+def _changed(case: Case) -> str:
+    """"" when the model is bit for bit what it was before an export and still runs, else what is wrong with it."""
+    now = {name: tensor.detach() for name, tensor in tensors_of(case.model).items()}
+    if now.keys() != case.state.keys():
+        return f"other tensors in the model after the export: {sorted(now.keys() ^ case.state.keys())[:4]}"
+    for name, tensor in case.state.items():
+        if type(now[name]) is not torch.Tensor or not equal({name: tensor}, {name: now[name]}):
+            return f"{name} is changed after the export"
+    if case.model.training:
+        return "the model is in training mode after the export"
     try:
-        again = case.eager(case.inputs)
-        compare(case.sample.expected, again, case.deterministic)
-        return "" if not case.model.training else "the model is in training mode after the export"
+        compare(case.sample.expected, case.eager(case.inputs), case.deterministic)
     except Exception as error:
         return f"eager after the export: {reason_of(error)}"
+    return ""
 
 
 def run_case(name: str, modes: list[str], exporter, emit: Callable[[dict], None], every: int = 8) -> None:
