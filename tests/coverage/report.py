@@ -1,5 +1,6 @@
 #!/usr/bin/env python
-"""Writes docs/coverage.md and out/coverage.json from a run's records, and checks them against the checked-in list.
+"""Writes docs/coverage.md and out/coverage.json from a run's records, and checks them against the checked-in list
+statuses.json: the cases that fail, with reasons. All others pass.
 
 Exits with 1 with --check when a case that passed before fails."""
 
@@ -22,7 +23,7 @@ LIST = Path(__file__).with_name("statuses.json")
 def parse(arguments=None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--results", type=Path, default=cases.ROOT / "out" / "coverage.jsonl")
-    parser.add_argument("--doc", type=Path, default=cases.ROOT / "docs" / "coverage.md")
+    parser.add_argument("--doc", type=Path, help="default: docs/coverage.md, or out/coverage.md of a run of some cases")
     parser.add_argument("--json", type=Path, default=cases.ROOT / "out" / "coverage.json")
     parser.add_argument("--list", type=Path, default=LIST, help="the statuses that are checked in")
     parser.add_argument("--check", action="store_true", help="compare with the list, write nothing")
@@ -73,8 +74,9 @@ def main(arguments=None) -> int:
         options.list.write_text(json.dumps(summary.statuses(results), indent=1, ensure_ascii=False) + "\n")
     options.json.parent.mkdir(parents=True, exist_ok=True)
     options.json.write_text(json.dumps(summary.as_json(results), indent=1) + "\n")
-    options.doc.write_text(markdown.page(results, partly))
-    print(f"wrote {options.doc} and {options.json}")
+    doc = options.doc or cases.ROOT / ("out" if partly else "docs") / "coverage.md"
+    doc.write_text(markdown.page(results, partly))
+    print(f"wrote {doc} and {options.json}" + (f"; not the whole zoo: {partly}" if partly else ""))
     return 0
 
 

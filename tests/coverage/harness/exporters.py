@@ -23,6 +23,9 @@ class Transporters:
     def __init__(self):
         import transporters
 
+        # The folder of the C++ sources has the same name and imports as an empty package.
+        if not hasattr(transporters, "DynamoExporter"):
+            raise ImportError("the Python package transporters isn't installed here")
         self.package = transporters
 
     def export(self, model, inputs, mode) -> Exported:
@@ -49,7 +52,15 @@ class Transformers:
         else:
             exporter, config = package.OnnxExporter(), package.OnnxConfig(dynamic=dynamic)
         program = exporter.export(model, inputs, config=config)
-        return Exported(lambda inputs: program(**inputs), lambda path: exporter.save_program(program.program, path))
+
+        def call(inputs):
+            # What the exporter computed from the sample inputs and made an input of the graph.
+            from transformers.exporters.utils import prepare_for_export
+
+            with torch.no_grad():
+                return program(**prepare_for_export(model, dict(inputs))[1])
+
+        return Exported(call, lambda path: exporter.save_program(program.program, path))
 
 
 class Torch:

@@ -10,6 +10,7 @@ import socket
 import sys
 import traceback
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 
 for variable in ("OMP_NUM_THREADS", "MKL_NUM_THREADS"):
@@ -27,8 +28,9 @@ def resident_mb(pid: int | str = "self") -> float:
         return 0.0
 
 
-def serve(connection: socket.socket, exporter_name: str, every: int) -> None:
-    """Handles tasks until the other side closes the socket."""
+def serve(connection: socket.socket, exporter_name: str, every: int, prepare: Callable) -> None:
+    """Handles tasks until the other side closes the socket. `prepare(exporter_name)` imports what is slow to import and
+    returns the exporter and what runs a case with it, like harness.check.run_case."""
     stream = connection.makefile("r", encoding="utf-8")
 
     def emit(message: dict) -> None:
@@ -49,13 +51,20 @@ def serve(connection: socket.socket, exporter_name: str, every: int) -> None:
 
 
 def prepare(exporter_name: str):
-    """Imports what is slow to import, once per worker."""
+    """The exporter of that name and harness.check.run_case."""
+    from harness import check, exporters
+
+    quiet()
+    exporters.one_thread_sessions()
+    return exporters.EXPORTERS[exporter_name](), check.run_case
+
+
+def quiet() -> None:
+    """One thread, and no warnings of the models' own."""
     import logging
 
     import torch
     import transformers
-
-    from harness import check, exporters
 
     warnings.filterwarnings("ignore")
     logging.disable(logging.ERROR)
@@ -63,11 +72,10 @@ def prepare(exporter_name: str):
     torch.set_num_threads(1)
     with contextlib.suppress(RuntimeError):
         torch.set_num_interop_threads(1)
-    exporters.one_thread_sessions()
-    return exporters.EXPORTERS[exporter_name](), check.run_case
 
 
-def main() -> None:
+def main(prepare: Callable = prepare) -> None:
+    """A worker's whole life, from its command line on."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--socket", type=int, required=True)
     parser.add_argument("--exporter", required=True)
@@ -78,7 +86,7 @@ def main() -> None:
     faulthandler.register(signal.SIGUSR1, all_threads=False)
     with socket.socket(fileno=options.socket) as connection:
         try:
-            serve(connection, options.exporter, options.every)
+            serve(connection, options.exporter, options.every, prepare)
         except BrokenPipeError:
             pass
         sys.stderr.flush()
