@@ -38,6 +38,7 @@ OTHER_SIZES = (
             Sizes(1, 13, 9, 9, pad="none", seed=2),
             Sizes(1, 16, 8, 12, pad="none", seed=2),
             Sizes(1, pad="none", seed=2),
+            Sizes(1, image=(4.5, 4.5), pad="none", seed=2),  # smaller, the last feature map is too small to normalise
         ),
     ),
     (
@@ -135,6 +136,7 @@ def using(zoo, sizes: Sizes):
             **dict.fromkeys(("MllamaModel", "MllamaForConditionalGeneration", "MllamaVisionModel"), _mllama(zoo, sizes)),
             **dict.fromkeys(("timesfm", "timesfm2_5"), _timesfm(zoo, sizes, zoo.INPUT_OVERRIDES["timesfm"])),
             "inkling2_vision": lambda ctx: _inkling(ctx, sizes),
+            **_frames(zoo, sizes),
         }
         put(zoo, "INPUT_OVERRIDES", overrides)
         yield
@@ -209,6 +211,27 @@ def _image_inputs(zoo, image_inputs, sizes):
 def _inkling(ctx, sizes):
     images = sizes.batch
     return {"pixel_values": ctx.floats(16 * images, 8, 8, 3), "image_grid_thw": torch.tensor([[1, 4, 4]] * images)}
+
+
+def _frames(zoo, sizes):
+    """Inputs with a time axis that the zoo gives one length."""
+    batch, scaled = sizes.batch, lambda frames: int(frames * sizes.frames)
+
+    def latents(ctx):
+        return {"latents": ctx.floats(batch, zoo.H, scaled(8))}
+
+    return {
+        "mimi_decoder": latents,
+        "pocket_tts_audio_tokenizer_decoder": latents,
+        "gemma3n_audio": lambda ctx: {
+            "audio_mel": ctx.floats(batch, scaled(32), ctx.config.input_feat_size),
+            "audio_mel_mask": torch.zeros(batch, scaled(32), dtype=torch.bool),
+        },
+        "fun_asr_nano_encoder": lambda ctx: {
+            "input_features": ctx.floats(batch, scaled(12), ctx.config.input_size),
+            "input_features_mask": torch.ones(batch, scaled(12), dtype=torch.long),
+        },
+    }
 
 
 def _timesfm(zoo, sizes, original):
