@@ -33,7 +33,7 @@ def test_rounding_is_no_difference_but_a_wrong_value_is():
     wrong[7] += 0.01
     with pytest.raises(compare.Mismatch, match=r"logits: 1 of 50 values differ.*first at \[7\]"):
         compare.compare({"logits": right}, {"logits": wrong})
-    compare.compare({"logits": right}, {"logits": wrong}, values=False)
+    compare.compare({"logits": right}, {"logits": wrong}, compare.SIZES)
 
 
 def test_tiny_tensors_have_an_absolute_floor():
@@ -69,6 +69,17 @@ def test_other_names_are_matched_by_order_and_a_missing_output_is_named():
     compare.compare(right, {"output_0": torch.ones(1), "output_1": torch.zeros(1)})
     with pytest.raises(compare.Mismatch, match=r"1 outputs instead of 2; missing \['cache.0'\]"):
         compare.compare(right, {"logits": torch.ones(1)})
+
+
+def test_what_repeats_of_a_model_that_is_random():
+    one, two, three = {"x": torch.ones(2, 3)}, {"x": torch.zeros(2, 3)}, {"x": torch.ones(2, 4)}
+    assert compare.repeatable([one, {"x": torch.ones(2, 3)}]) == compare.VALUES
+    assert compare.repeatable([one, two]) == compare.SIZES
+    assert compare.repeatable([one, three]) == compare.RANKS
+    compare.compare(one, three, compare.RANKS)
+    for wrong in (torch.ones(2), torch.ones(2, 4).int()):
+        with pytest.raises(compare.Mismatch):
+            compare.compare(one, {"x": wrong}, compare.RANKS)
 
 
 def test_outputs_and_caches_are_flattened_by_name():
@@ -270,7 +281,7 @@ def test_an_export_that_leaves_something_in_the_model_fails(bert):
 
 def test_random_models_are_compared_by_size():
     case = check.Case("vilt/ViltModel", dynamic=False)
-    assert not case.deterministic
+    assert case.level == compare.SIZES
     assert checked(case, lambda model, inputs: model(**inputs), "dynamo-static")["status"] == "passed"
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import torch
 
 from harness import cases, runtime
-from harness.compare import Mismatch, compare, equal, flatten
+from harness.compare import Mismatch, compare, equal, flatten, repeatable
 from harness.exporters import Exported, split
 from harness.variations import Variation, signature, vary
 
@@ -46,7 +46,7 @@ class Case:
             raise Failure("eager", "no tensor among the outputs")
         others = vary(zoo, self.name, self.model, self.inputs, self.eager, self.dynamic)
         # Once more after the other sizes: a model that keeps something from them can't be compared by value.
-        self.deterministic = equal(expected, again) and equal(expected, self.eager(self.inputs))
+        self.level = repeatable([expected, again, self.eager(self.inputs)])
         self.sample = Variation("sample", self.inputs, expected)
         self.state = {name: tensor.detach().clone() for name, tensor in tensors_of(self.model).items()}
         self.same_sizes = [v for v in others if v.name == "values"]
@@ -65,7 +65,7 @@ class Case:
         return {
             "group": cases.group(self.name),
             "families": cases.families(self.model),
-            "deterministic": self.deterministic,
+            "compared": self.level,
             "inputs": signature(self.inputs),
             "variations": {v.name: signature(v.inputs) for v in variations if v.name != "values"},
         }
@@ -154,7 +154,7 @@ def _check_mode(case, exporter, mode, note, every, record) -> None:
                         with stage("run", note), torch.no_grad():
                             got = flatten(run(copy.deepcopy(variation.inputs)))
                         with stage("verify"):
-                            worst = max(worst, compare(variation.expected, got, case.deterministic))
+                            worst = max(worst, compare(variation.expected, got, case.level))
                     record["verified"].append(label)
             record["difference"] = float(f"{worst:.3g}")
     finally:
@@ -204,7 +204,7 @@ def _changed(case: Case) -> str:
     if case.model.training:
         return "the model is in training mode after the export"
     try:
-        compare(case.sample.expected, case.eager(case.inputs), case.deterministic)
+        compare(case.sample.expected, case.eager(case.inputs), case.level)
     except Exception as error:
         return f"eager after the export: {reason_of(error)}"
     return ""

@@ -8,6 +8,8 @@ import torch
 RELATIVE = 1e-4  # of the largest finite value of the tensor
 FLOOR = 1e-6  # absolute: below it float32 sums of other order differ
 
+VALUES, SIZES, RANKS = "values", "sizes", "ranks"
+
 
 class Mismatch(AssertionError):
     """An export's output isn't the model's; the message names the first wrong tensor."""
@@ -60,18 +62,19 @@ def align(expected: dict, got: dict) -> list[tuple[str, torch.Tensor, torch.Tens
     return [(name, tensor, other) for (name, tensor), other in zip(expected.items(), got.values(), strict=True)]
 
 
-def compare(expected: dict, got: dict, values: bool = True) -> float:
+def compare(expected: dict, got: dict, level: str = VALUES) -> float:
     """Compares two results of `flatten`; the largest difference as a share of its tensor's largest value.
 
-    With values=False only sizes and types are compared (models that are random). Raises Mismatch."""
+    Below the level VALUES less is compared: SIZES and types (random models), or RANKS and types (models whose sizes are
+    random). Raises Mismatch."""
     worst = 0.0
     for name, a, b in align(expected, got):
         a, b = a.detach(), b.detach()
-        if a.shape != b.shape:
+        if a.dim() != b.dim() or level != RANKS and a.shape != b.shape:
             raise Mismatch(f"{name}: sizes {list(b.shape)} instead of {list(a.shape)}")
         if a.dtype != b.dtype:
             raise Mismatch(f"{name}: {b.dtype} instead of {a.dtype}")
-        if values and a.numel():
+        if level == VALUES and a.numel():
             worst = max(worst, _difference(name, a, b))
     return worst
 
@@ -112,6 +115,15 @@ def _first(a, b, wrong) -> str:
 
 def _short(dtype) -> str:
     return str(dtype).removeprefix("torch.")
+
+
+def repeatable(results: list[dict]) -> str:
+    """The level at which the results of equal calls agree."""
+    first = results[0]
+    if all(equal(first, other) for other in results[1:]):
+        return VALUES
+    same = all({n: t.shape for n, t in first.items()} == {n: t.shape for n, t in other.items()} for other in results[1:])
+    return SIZES if same else RANKS
 
 
 def equal(expected: dict, got: dict) -> bool:

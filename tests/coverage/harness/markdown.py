@@ -23,7 +23,7 @@ def introduction(results: Results, partly: str) -> str:
     text = (
         f"Made by `make coverage`: {count} tiny models, one per class of transformers {run.get('transformers', '?')}'s auto "
         "mappings, exported in-process, run and compared with eager: float32 to 1e-4 of a tensor's largest value, integers "
-        "exactly, NaN and infinity at the same places; models that are random by sizes only. Static exports are verified "
+        "exactly, NaN and infinity at the same places; models that are random by sizes or ranks only. Static exports are verified "
         "with the traced inputs and with other values and padding, dynamic ones also at other sizes. ONNX runs from its "
         f"file in ONNX Runtime. {left} more cases don't run in eager and aren't counted."
     )
