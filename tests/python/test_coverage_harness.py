@@ -71,6 +71,23 @@ def test_other_names_are_matched_by_order_and_a_missing_output_is_named():
         compare.compare(right, {"logits": torch.ones(1)})
 
 
+def test_numbers_are_compared_also_as_tensors():
+    def cache(length):
+        return {"cache": {"keys": torch.ones(2), "length": length}}
+
+    right = compare.flatten(cache(5))
+    compare.compare(right, compare.flatten(cache(5)))
+    # A graph has no numbers, and may name what a cache keeps for itself.
+    compare.compare(right, {"cache.keys": torch.ones(2)})
+    compare.compare(right, {"cache.keys": torch.ones(2), "cache.length": torch.tensor(5), "cache._window": torch.ones(1)})
+    with pytest.raises(compare.Mismatch, match="cache.length: the number 6 instead of 5"):
+        compare.compare(right, compare.flatten(cache(6)))
+    with pytest.raises(compare.Mismatch, match="cache.length: the number 6 instead of 5"):
+        compare.compare(right, {"cache.keys": torch.ones(2), "cache.length": torch.tensor(6)})
+    with pytest.raises(compare.Mismatch, match=r"extra \['cache.other'\]"):
+        compare.compare(right, {"cache.keys": torch.ones(2), "cache.other": torch.ones(2)})
+
+
 def test_what_repeats_of_a_model_that_is_random():
     one, two, three = {"x": torch.ones(2, 3)}, {"x": torch.zeros(2, 3)}, {"x": torch.ones(2, 4)}
     assert compare.repeatable([one, {"x": torch.ones(2, 3)}]) == compare.VALUES
@@ -96,6 +113,7 @@ def test_outputs_and_caches_are_flattened_by_name():
         "cache.self_attention_cache.layers.0.values",
         "decoder_attentions.0",
     ]
+    assert flat.numbers["cache.self_attention_cache.layers.0.is_initialized"] is True
     assert list(compare.flatten({"a": [torch.ones(1), (None, 3, torch.ones(1))]})) == ["a.0", "a.1.2"]
     assert list(compare.flatten(torch.ones(1))) == ["output"]
 

@@ -15,10 +15,17 @@ class Mismatch(AssertionError):
     """An export's output isn't the model's; the message names the first wrong tensor."""
 
 
-def flatten(value, name: str = "") -> dict[str, torch.Tensor]:
-    """Tensors of a nested output by dotted name, in order. Caches and other plain objects give their public attributes;
-    None and Python numbers give nothing."""
-    flat: dict[str, torch.Tensor] = {}
+class Flat(dict):
+    """Tensors of a nested value by dotted name, in order; its Python numbers (a cache's lengths, say) in `numbers`."""
+
+    def __init__(self, tensors=(), numbers=()):
+        super().__init__(tensors)
+        self.numbers: dict[str, bool | int | float] = dict(numbers)
+
+
+def flatten(value, name: str = "") -> Flat:
+    """Tensors and numbers of a nested output. Caches and other plain objects give their public attributes."""
+    flat = Flat()
     _collect(value, name, flat, set())
     return flat
 
@@ -26,14 +33,11 @@ def flatten(value, name: str = "") -> dict[str, torch.Tensor]:
 def _collect(value, name, flat, above) -> None:
     if isinstance(value, torch.Tensor):
         flat[name or "output"] = value
-        return
-    if value is None or isinstance(value, (bool, int, float, complex, str, bytes, type)):
-        return
-    if id(value) in above:
-        return
-    above = above | {id(value)}
-    for key, part in _parts(value):
-        _collect(part, f"{name}.{key}" if name else str(key), flat, above)
+    elif isinstance(value, (bool, int, float)):
+        flat.numbers[name or "output"] = value
+    elif value is not None and not isinstance(value, (complex, str, bytes, type)) and id(value) not in above:
+        for key, part in _parts(value):
+            _collect(part, f"{name}.{key}" if name else str(key), flat, above | {id(value)})
 
 
 def _parts(value):
@@ -51,18 +55,34 @@ def _parts(value):
     return [(key, part) for key, part in getattr(value, "__dict__", {}).items() if not key.startswith("_")]
 
 
-def align(expected: dict, got: dict) -> list[tuple[str, torch.Tensor, torch.Tensor]]:
-    """Pairs of tensors: by name where all names agree, otherwise by order. Raises Mismatch when the counts differ."""
+def align(expected: Flat, got: dict) -> list[tuple[str, torch.Tensor, torch.Tensor]]:
+    """Pairs of tensors: by name where all names agree, otherwise by order. Raises Mismatch when the counts differ.
+
+    A graph may return a number of the model's as a tensor of that name, and private attributes of a cache."""
+    numbers = getattr(expected, "numbers", {})
+    extra = [name for name in got if name not in expected]
+    as_tensors = [name for name in extra if name in numbers and got[name].numel() == 1]
+    private = [name for name in extra if any(part.startswith("_") for part in name.split("."))]
+    got = {name: tensor for name, tensor in got.items() if name not in (*as_tensors, *private)}
     if expected.keys() == got.keys():
         return [(name, expected[name], got[name]) for name in expected]
     if len(expected) != len(got):
-        missing = [name for name in expected if name not in got]
-        extra = [name for name in got if name not in expected]
+        missing, extra = [n for n in expected if n not in got], [n for n in got if n not in expected]
         raise Mismatch(f"{len(got)} outputs instead of {len(expected)}; missing {missing[:4]}, extra {extra[:4]}")
     return [(name, tensor, other) for (name, tensor), other in zip(expected.items(), got.values(), strict=True)]
 
 
-def compare(expected: dict, got: dict, level: str = VALUES) -> float:
+def _compare_numbers(expected: Flat, got: dict) -> None:
+    """Numbers that both have, one side maybe as a tensor, are the same."""
+    theirs = {name: tensor.item() for name, tensor in got.items() if name not in expected and tensor.numel() == 1}
+    theirs.update(getattr(got, "numbers", {}))
+    for name, number in getattr(expected, "numbers", {}).items():
+        other = theirs.get(name, number)
+        if other != number and not (other != other and number != number):
+            raise Mismatch(f"{name}: the number {other} instead of {number}")
+
+
+def compare(expected: Flat, got: dict, level: str = VALUES) -> float:
     """Compares two results of `flatten`; the largest difference as a share of its tensor's largest value.
 
     Below the level VALUES less is compared: SIZES and types (random models), or RANKS and types (models whose sizes are
@@ -76,6 +96,8 @@ def compare(expected: dict, got: dict, level: str = VALUES) -> float:
             raise Mismatch(f"{name}: {b.dtype} instead of {a.dtype}")
         if level == VALUES and a.numel():
             worst = max(worst, _difference(name, a, b))
+    if level == VALUES:
+        _compare_numbers(expected, got)
     return worst
 
 

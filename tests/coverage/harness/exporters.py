@@ -2,9 +2,14 @@
 
 import dataclasses
 import functools
+import os
+import sys
 from collections.abc import Callable
+from pathlib import Path
 
 import torch
+
+from harness.cases import ROOT
 
 MODES = ("dynamo-static", "dynamo-dynamic", "onnx-static", "onnx-dynamic")
 
@@ -18,14 +23,17 @@ class Exported:
 
 
 class Transporters:
-    """This project's Python package."""
+    """This project's Python package: the one in the build folder (TRANSPORTERS_BUILD, or `build`), or an installed one."""
 
     def __init__(self):
+        build = Path(os.environ.get("TRANSPORTERS_BUILD", ROOT / "build")).resolve() / "python"
+        if build.is_dir():
+            sys.path.insert(0, str(build))
         import transporters
 
         # The folder of the C++ sources has the same name and imports as an empty package.
         if not hasattr(transporters, "DynamoExporter"):
-            raise ImportError("the Python package transporters isn't installed here")
+            raise ImportError(f"the Python package transporters is neither in {build} nor installed")
         self.package = transporters
 
     def export(self, model, inputs, mode) -> Exported:

@@ -1,5 +1,6 @@
 """Runs saved files without the package that wrote them: .pt2 through torch.export, .onnx in ONNX Runtime."""
 
+import functools
 import re
 
 import torch
@@ -11,9 +12,10 @@ class Misfit(RuntimeError):
     """The file's inputs aren't the model's."""
 
 
-def run_pt2(path, inputs: dict):
-    """Loads a .pt2 with torch.export and runs it once."""
-    return torch.export.load(str(path)).module()(**inputs)
+def open_pt2(path):
+    """A function of inputs that runs a .pt2, which torch.export loads when it is first called."""
+    module = functools.cache(lambda: torch.export.load(str(path)).module())
+    return lambda inputs: module()(**inputs)
 
 
 def open_onnx(path):
