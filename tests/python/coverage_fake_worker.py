@@ -28,6 +28,8 @@ for line in connection.makefile("r"):
     if case == "dies-building":
         os._exit(3)
     emit(begin="eager", stage="build")
+    if case == "hangs-building":
+        time.sleep(60)
     record(case, "eager", pid=os.getpid())
     for mode in task["modes"]:
         emit(begin=mode, stage="export")

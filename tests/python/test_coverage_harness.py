@@ -17,6 +17,13 @@ from harness.results import Results  # noqa: E402
 
 MODES = list(exporters.MODES)
 
+try:
+    cases.zoo_folder()
+    missing = ""
+except cases.ZooMissing as error:
+    missing = str(error)
+needs_zoo = pytest.mark.skipif(bool(missing), reason=missing)
+
 
 # ── compare ──
 
@@ -127,6 +134,7 @@ def test_missing_zoo_is_named(monkeypatch, tmp_path):
         cases.zoo_folder()
 
 
+@needs_zoo
 def test_selection_is_repeatable_and_shards_are_disjoint():
     everything = cases.select()
     assert len(everything) > 1500
@@ -150,6 +158,7 @@ FAMILIES = {
 }
 
 
+@needs_zoo
 @pytest.mark.parametrize("name", FAMILIES)
 def test_variations_have_other_sizes_and_leave_the_model_alone(name):
     case = check.Case(name)
@@ -173,6 +182,7 @@ def test_variations_have_other_sizes_and_leave_the_model_alone(name):
     assert compare.equal(compare.flatten(cases.zoo().build(name)[1]), compare.flatten(inputs))
 
 
+@needs_zoo
 def test_default_sizes_rebuild_the_zoos_own_inputs():
     for name in ("llava/LlavaForConditionalGeneration", "mllama/MllamaModel", "gemma3n_audio/Gemma3nAudioEncoder"):
         model, inputs = cases.zoo().build(name)
@@ -180,6 +190,7 @@ def test_default_sizes_rebuild_the_zoos_own_inputs():
         assert compare.equal(compare.flatten(inputs), compare.flatten(again)), name
 
 
+@needs_zoo
 def test_placeholders_follow_the_image_count():
     case = check.Case("llava/LlavaForConditionalGeneration")
     token = case.model.config.image_token_id
@@ -195,6 +206,7 @@ def test_padding_masks(side, expected):
     assert variations.padding_mask(2, 4, 2, side).tolist() == expected
 
 
+@needs_zoo
 def test_families_are_told_by_modules():
     assert check.Case("mixtral/MixtralModel", dynamic=False).describe()["families"] == ["MoE"]
     assert check.Case("mamba/MambaModel", dynamic=False).describe()["families"] == ["SSM"]
@@ -224,6 +236,7 @@ def checked(case, run, mode="dynamo-dynamic"):
     return check.check_mode(case, Fake(run), mode)
 
 
+@needs_zoo
 def test_eager_itself_passes(bert):
     record = checked(bert, lambda model, inputs: model(**inputs))
     assert record["status"] == "passed" and record["difference"] == 0
@@ -231,6 +244,7 @@ def test_eager_itself_passes(bert):
     assert checked(bert, lambda model, inputs: model(**inputs), "onnx-static")["verified"] == ["sample", "values"]
 
 
+@needs_zoo
 def test_a_wrong_value_fails_in_verify(bert):
     def run(model, inputs):
         output = model(**inputs)
@@ -242,6 +256,7 @@ def test_a_wrong_value_fails_in_verify(bert):
     assert record["reason"].startswith("last_hidden_state: 1 of ")
 
 
+@needs_zoo
 def test_baked_in_sizes_are_found_at_other_sizes(bert):
     def run(model, inputs):
         inputs["attention_mask"] = inputs["attention_mask"][:2]
@@ -253,6 +268,7 @@ def test_baked_in_sizes_are_found_at_other_sizes(bert):
     assert record["reason"].startswith("batch 3: ")
 
 
+@needs_zoo
 def test_baked_in_values_are_found(bert):
     constant = bert.sample.inputs["attention_mask"].clone()
     record = checked(bert, lambda model, inputs: model(**{**inputs, "attention_mask": constant}), "dynamo-static")
@@ -260,6 +276,7 @@ def test_baked_in_values_are_found(bert):
     assert record["reason"].startswith("values: ")
 
 
+@needs_zoo
 def test_errors_name_the_models_line(bert):
     class Broken:
         def export(self, model, inputs, mode):
@@ -270,6 +287,7 @@ def test_errors_name_the_models_line(bert):
     assert record["where"].startswith("modeling_bert.py:")
 
 
+@needs_zoo
 def test_an_export_that_changes_the_model_fails(bert):
     case = copy.copy(bert)
     case.model = copy.deepcopy(bert.model)
@@ -284,6 +302,7 @@ def test_an_export_that_changes_the_model_fails(bert):
     assert record["model_changed"].endswith("is changed after the export")
 
 
+@needs_zoo
 def test_an_export_that_leaves_something_in_the_model_fails(bert):
     case = copy.copy(bert)
     case.model = copy.deepcopy(bert.model)
@@ -297,12 +316,14 @@ def test_an_export_that_leaves_something_in_the_model_fails(bert):
     assert record["model_changed"].startswith("eager after the export: ")
 
 
+@needs_zoo
 def test_random_models_are_compared_by_size():
     case = check.Case("vilt/ViltModel", dynamic=False)
     assert case.level == compare.SIZES
     assert checked(case, lambda model, inputs: model(**inputs), "dynamo-static")["status"] == "passed"
 
 
+@needs_zoo
 def test_cases_that_eager_refuses_are_excluded():
     records = []
     check.run_case("xmod/XmodModel", MODES, exporters.Eager(), records.append)
@@ -336,7 +357,7 @@ def run_pool(names, **limits):
 
 
 def test_time_limits_and_crashes_are_recorded_and_the_rest_goes_on():
-    found = run_pool(["first", "hangs", "crashes", "dies-building", "last"])
+    found = run_pool(["first", "hangs", "crashes", "dies-building", "hangs-building", "last"], eager_seconds=3)
     for name in ("first", "last"):
         assert {found[name, mode]["status"] for mode in MODES} == {"passed"}
     for name, status, reason in (("hangs", "timeout", "not done within 2 s"), ("crashes", "crash", "died of SIGSEGV")):
@@ -345,6 +366,8 @@ def test_time_limits_and_crashes_are_recorded_and_the_rest_goes_on():
         assert reason in found[name, "dynamo-dynamic"]["reason"]
         # The other modes of the case run in another worker.
         assert {found[name, m]["status"] for m in MODES if m != "dynamo-dynamic"} == {"passed"}
+    assert found["hangs-building", "eager"]["reason"] == "not done within 3 s"
+    assert not [mode for name, mode in found if name.endswith("-building") and mode != "eager"]
     assert found["dies-building", "eager"]["reason"] == "the process ended with exit code 3"
 
 
@@ -432,6 +455,7 @@ def test_a_case_that_passed_before_and_fails_is_found(tmp_path, capsys):
     assert check_against(eager("c/C"), failed("c/C", MODES[0]), eager("a/A"), failed("a/A", MODES[1]))[0] == 0
 
 
+@needs_zoo
 def test_the_list_is_only_made_from_a_whole_run(tmp_path, capsys):
     results(tmp_path / "r.jsonl", eager("a/A"), passed("a/A", MODES[0]))
     code = report.main(["--results", str(tmp_path / "r.jsonl"), "--list", str(tmp_path / "s.json"), "--update"])
@@ -465,3 +489,41 @@ def test_failures_of_one_cause_are_grouped():
     two = failed("b/B", MODES[1], "batch 1: RuntimeError: sizes 4 and 7 differ at 0x7fabc99999")
     assert summary.kind_of_reason(one) == summary.kind_of_reason(two)
     assert "0x7f" not in summary.stable(one["reason"])
+
+
+# ── benchmarks ──
+
+
+def test_a_benchmark_replaces_its_own_section_only(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(str(HERE.parents[1] / "benchmarks"))
+    from page import write_section
+
+    path = tmp_path / "benchmarks.md"
+    write_section("One", "first\n\n### part\n", path)
+    write_section("Two", "second", path)
+    assert path.read_text() == "# Benchmarks\n\n## One\n\nfirst\n\n### part\n\n## Two\n\nsecond\n"
+    write_section("One", "again", path)
+    assert path.read_text() == "# Benchmarks\n\n## One\n\nagain\n\n## Two\n\nsecond\n"
+    write_section("Two", "last", path)
+    assert path.read_text() == "# Benchmarks\n\n## One\n\nagain\n\n## Two\n\nlast\n"
+
+
+def test_the_zoo_benchmark_takes_turns_and_names_what_differs(monkeypatch):
+    monkeypatch.syspath_prepend(str(HERE.parents[1] / "benchmarks"))
+    import zoo
+
+    tasks = zoo.tasks_of(["a/A", "b/B"], ["dynamo-dynamic"])
+    assert [task["modes"][0].split()[1] for task in tasks] == ["transporters", "transformers"]
+    mode = "dynamo-dynamic"
+    records = {(name, "eager"): {"status": "passed"} for name in ("a/A", "b/B", "c/C")}
+    records["a/A", f"{mode} transporters"] = {"status": "passed", "export_s": 0.1}
+    records["a/A", f"{mode} transformers"] = {"status": "passed", "export_s": 4.0, "same_as_other": True}
+    records["b/B", f"{mode} transporters"] = {"status": "passed", "export_s": 0.2}
+    records["b/B", f"{mode} transformers"] = {"status": "timeout", "stage": "export", "reason": "not done within 180 s"}
+    records["c/C", f"{mode} transporters"] = {"status": "failed", "stage": "export", "reason": "TypeError: x | y"}
+    records["c/C", f"{mode} transformers"] = {"status": "passed", "export_s": 3.0}
+    table = zoo.table(records, ["a/A", "b/B", "c/C", "d/D"], mode, 180)
+    assert "| `a/A` | 0.100 | 4.000 | 40 | equal |" in table
+    assert "| `b/B` | 0.200 | >180.000 | >900 | theirs: timeout in export, not done within 180 s |" in table
+    assert "| `c/C` | – | 3.000 | – | ours: failed in export, TypeError: x / y |" in table
+    assert "| **median of 2** | **0.150** | **92.000** | **470** (of medians 613) | |" in table

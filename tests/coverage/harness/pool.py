@@ -27,9 +27,10 @@ class CannotStart(RuntimeError):
 
 @dataclass
 class Limits:
-    """What a worker may use. `seconds` counts for each mode of a case, and for building it with its eager runs."""
+    """What a worker may use. `seconds` counts for each mode of a case."""
 
     seconds: float = 60
+    eager_seconds: float = 180  # for building a case and all its eager runs: no part of what is measured
     recycle_mb: float = 3000  # replaced after a case that leaves more
     kill_mb: float = 8000  # killed in the middle of a case
     cases: int = 150  # replaced after as many
@@ -155,7 +156,7 @@ class Pool:
         mode, stage, left = "eager", "build", list(task["modes"])
         log_start = len(worker.log())
         worker.send(task)
-        deadline = time.monotonic() + self.limits.seconds
+        deadline = time.monotonic() + self.limits.eager_seconds
         while True:
             message = worker.receive(deadline, self.limits.kill_mb)
             if isinstance(message, str):
@@ -176,7 +177,7 @@ class Pool:
         stack = worker.stack() if message == "timeout" else ""
         code = worker.close(kill=message != "closed")
         where = model_line_of_stack(stack or worker.log()[log_start:])
-        status, reason = ended(message, code, self.limits)
+        status, reason = ended(message, code, self.limits, mode)
         self._record({"case": task["case"], "mode": mode, "status": status, "stage": stage, "reason": reason, "where": where})
         left = [name for name in left if name != mode]
         if mode != "eager" and left:
@@ -188,10 +189,10 @@ class Pool:
             self.on_record(record)
 
 
-def ended(how: str, code: int, limits: Limits) -> tuple[str, str]:
+def ended(how: str, code: int, limits: Limits, mode: str) -> tuple[str, str]:
     """Status and reason of a case whose worker ended."""
     if how == "timeout":
-        return "timeout", f"not done within {limits.seconds:g} s"
+        return "timeout", f"not done within {limits.eager_seconds if mode == 'eager' else limits.seconds:g} s"
     if how == "memory":
         return "crash", f"more than {limits.kill_mb:g} MB of memory"
     if code < 0:
@@ -201,5 +202,5 @@ def ended(how: str, code: int, limits: Limits) -> tuple[str, str]:
 
 def model_line_of_stack(text: str) -> str:
     """The innermost line of a model's code in a stack that faulthandler printed: "modeling_x.py:12 forward"."""
-    found = re.search(r'File ".*/transformers/models/.*/([^/"]+\.py)", line (\d+) in (\S+)', text)
+    found = re.search(r'File ".*/transformers/models/.*/([^/"]+\.py)", line (\d+) in (?!<module>)(\S+)', text)
     return f"{found[1]}:{found[2]} {found[3]}" if found else ""
