@@ -71,7 +71,7 @@ def measure(case, exporter, mode: str, task: str, outputs: dict) -> dict:
             exported = exporter.export(case.model, inputs, mode)
             record["export_s"] = time.perf_counter() - start
         with check.stage("run"), torch.no_grad():
-            got = flatten(exported.call(copy.deepcopy(case.inputs)))
+            got = flatten(exported.call(exported.prepare(copy.deepcopy(case.inputs))))
         with check.stage("verify"):
             compare(case.sample.expected, got, case.level)
         for other in outputs.values():

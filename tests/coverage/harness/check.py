@@ -152,7 +152,7 @@ def _check_mode(case, exporter, mode, note, every, record) -> None:
                     label = f"{variation.name}{door}"
                     with labelled(label):
                         with stage("run", note), torch.no_grad():
-                            got = flatten(run(copy.deepcopy(variation.inputs)))
+                            got = flatten(run(exported.prepare(copy.deepcopy(variation.inputs))))
                         with stage("verify"):
                             worst = max(worst, compare(variation.expected, got, case.level))
                     record["verified"].append(label)

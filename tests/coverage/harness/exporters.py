@@ -16,10 +16,28 @@ MODES = ("dynamo-static", "dynamo-dynamic", "onnx-static", "onnx-dynamic")
 
 @dataclasses.dataclass
 class Exported:
-    """One export: `call(inputs)` returns what the model returns, `save(path)` writes its file."""
+    """One export: `call(inputs)` returns what the model returns, `save(path)` writes its file. Both the call and the
+    file take `prepare(inputs)`."""
 
     call: Callable
     save: Callable | None = None
+    prepare: Callable = lambda inputs: inputs
+
+
+def prepared_like(model, sample: dict, given: dict) -> Callable:
+    """What makes of other inputs what an exporter made of `sample`, in place, while it exported: transformers' exporters
+    add to a caller's inputs what the model would compute from their data, and take flags out. `given` is the sample as it
+    was; nothing is done when the exporter left it alone."""
+    if sample.keys() == given.keys():
+        return lambda inputs: inputs
+
+    def prepare(inputs):
+        from transformers.exporters.utils import prepare_for_export
+
+        prepared = prepare_for_export(model, dict(inputs))[1]
+        return {name: prepared[name] for name in sample}
+
+    return prepare
 
 
 class Transporters:
@@ -37,12 +55,12 @@ class Transporters:
         self.package = transporters
 
     def export(self, model, inputs, mode) -> Exported:
-        package, (format, dynamic) = self.package, split(mode)
+        package, (format, dynamic), given = self.package, split(mode), dict(inputs)
         if format == "dynamo":
             program = package.DynamoExporter().export(model, inputs, config=package.DynamoConfig(dynamic=dynamic))
-            return Exported(lazily(program.module), program.save)
+            return Exported(lazily(program.module), program.save, prepared_like(model, inputs, given))
         program = package.OnnxExporter().export(model, inputs, config=package.OnnxConfig(dynamic=dynamic))
-        return Exported(lambda inputs: program(**inputs), program.save)
+        return Exported(lambda inputs: program(**inputs), program.save, prepared_like(model, inputs, given))
 
 
 class Transformers:
@@ -54,21 +72,17 @@ class Transformers:
         self.package = exporters
 
     def export(self, model, inputs, mode) -> Exported:
-        package, (format, dynamic) = self.package, split(mode)
+        package, (format, dynamic), given = self.package, split(mode), dict(inputs)
         if format == "dynamo":
             exporter, config = package.DynamoExporter(), package.DynamoConfig(dynamic=dynamic)
         else:
             exporter, config = package.OnnxExporter(), package.OnnxConfig(dynamic=dynamic)
         program = exporter.export(model, inputs, config=config)
-
-        def call(inputs):
-            # What the exporter computed from the sample inputs and made an input of the graph.
-            from transformers.exporters.utils import prepare_for_export
-
-            with torch.no_grad():
-                return program(**prepare_for_export(model, dict(inputs))[1])
-
-        return Exported(call, lambda path: exporter.save_program(program.program, path))
+        return Exported(
+            lambda inputs: program(**inputs),
+            lambda path: exporter.save_program(program.program, path),
+            prepared_like(model, inputs, given),
+        )
 
 
 class Torch:
