@@ -123,7 +123,8 @@ void Recorder::run(const std::function<void()>& code) {
 
 std::string Recorder::location() const {
   const std::string module = current_module_path();
-  return current_op_ + (module.empty() ? "" : " at " + module);
+  // The code itself asks between ops.
+  return (current_op_.empty() ? "the code" : current_op_) + (module.empty() ? "" : " at " + module);
 }
 
 ErrorContext Recorder::error_context() const {
