@@ -136,8 +136,8 @@ Result convert_pt2(const ExportArguments& arguments, const Config& config, Progr
                                arguments.sequence;
   if (for_checkpoints)
     throw UsageError(
-        "a .pt2 has its sizes and types: --dynamic, --dynamic-shapes, --dtype, --architecture, --attention, --batch and "
-        "--sequence go with a checkpoint folder");
+        "a .pt2 has its sizes and types: --dynamic, --dynamic-shapes, --dtype, --architecture, --attention, --batch "
+        "and --sequence go with a checkpoint folder");
   Result result;
   Stopwatch watch;
   progress.step("reading " + arguments.source);

@@ -185,8 +185,8 @@ std::unique_ptr<Reference> open_reference(const ReferenceArguments& arguments, c
   const fs::path config = exported.folder / "config.json";
   if (weights.empty() || exported.folder.empty() || !fs::exists(config))
     throw UsageError(
-        "give --reference, a checkpoint folder or the .pt2 it was converted from: the export does not keep config.json "
-        "and the weights under their checkpoint's names");
+        "give --reference CHECKPOINT, or the .pt2 it was converted from: the export does not keep config.json and the "
+        "weights under their checkpoint's names");
   const TemporaryFolder folder;
   fs::copy_file(config, folder.path() / "config.json");
   write_safetensors(folder.path() / "model.safetensors", {weights.begin(), weights.end()});
