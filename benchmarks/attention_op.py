@@ -2,8 +2,8 @@
 
     .venv/bin/python benchmarks/attention_op.py [--opset 24] [--threads 1]
 
-Graphs of 8 attentions in a row, sharing keys, values and a causal mask with padding, run in turns. Ratios are medians over
-the pairs. "guarded" makes rows that attend to nothing zero, as ours does; "bare" leaves them to the runtime."""
+Graphs of 8 attentions in a row, sharing keys, values and a causal mask with padding, run in turns. Ratios are medians
+over the pairs. "guarded" makes rows that attend to nothing zero, as ours does; "bare" leaves them to the runtime."""
 
 import argparse
 import statistics
@@ -112,7 +112,8 @@ def main():
     arguments = parser.parse_args()
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = arguments.threads
-    print("| batch, heads, key heads, queries, keys, width | ours, ms | guarded / ours | bare / ours |\n|---|---|---|---|")
+    print("| batch, heads, key heads, queries, keys, width | ours, ms | guarded / ours | bare / ours |")
+    print("|---|---|---|---|")
     for shape in SHAPES:
         sessions = {
             kind: onnxruntime.InferenceSession(model(kind, shape, arguments.opset), options)

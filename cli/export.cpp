@@ -223,8 +223,9 @@ void add_export(CLI::App& app, Command& chosen) {
   command->add_option("--to", arguments->to, "dynamo (.pt2) or onnx")->required();
   command->add_option("--out", arguments->out, "Output folder")->required();
   command->add_flag("--dynamic", arguments->dynamic, "Every axis of every input is dynamic");
-  command->add_option("--dynamic-shapes", arguments->dynamic_shapes,
-                      R"(Dynamic axes by input, JSON or a file of it: {"input_ids": {"0": "batch"}})")
+  command
+      ->add_option("--dynamic-shapes", arguments->dynamic_shapes,
+                   R"(Dynamic axes by input, JSON or a file of it: {"input_ids": {"0": "batch"}})")
       ->check(kNotEmpty);
   command->add_option("--config", arguments->config, "Export config, JSON or a file of it; other options win over it")
       ->check(kNotEmpty);

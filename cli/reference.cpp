@@ -60,7 +60,8 @@ class ModelReference : public Reference {
     try {
       for (const auto& [path, tensor] : model_->forward(all).leaves()) outputs.emplace(path, tensor);
     } catch (const c10::Error& error) {
-      throw Error(ErrorContext{.stage = "verify"}, "the eager model fails: " + one_line(error.what_without_backtrace()));
+      throw Error(ErrorContext{.stage = "verify"},
+                  "the eager model fails: " + one_line(error.what_without_backtrace()));
     }
     return outputs;
   }
@@ -97,8 +98,7 @@ class Pt2Reference : public Reference {
     for (const auto& input : program_.inputs) {
       if (input.kind != InputKind::UserInput || !input.value || !input.value->is_tensor()) continue;
       for (size_t axis = 0; axis < input.value->sizes().size(); ++axis)
-        for (const std::string& symbol : input.value->sizes()[axis].symbols())
-          is_batch_.emplace(symbol, axis == 0);
+        for (const std::string& symbol : input.value->sizes()[axis].symbols()) is_batch_.emplace(symbol, axis == 0);
     }
   }
 

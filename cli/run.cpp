@@ -63,7 +63,8 @@ void add_run(CLI::App& app, Command& chosen) {
   command->add_option("--output", arguments->output, "safetensors file to write the outputs to")
       ->required()
       ->check(kNotEmpty);
-  command->add_option("--component", arguments->component, "Which graph, when the export has several")->check(kNotEmpty);
+  command->add_option("--component", arguments->component, "Which graph, when the export has several")
+      ->check(kNotEmpty);
   command->add_option("--onnxruntime", arguments->onnxruntime, "The ONNX Runtime library (libonnxruntime.so)")
       ->check(kNotEmpty);
   command->add_flag("--json", arguments->json, "Print the result as JSON");

@@ -218,8 +218,8 @@ ExportConfig export_config(const Export& exported, const ManifestEntry& componen
 
 DivergenceReport bisect(const VerifyArguments& arguments, const Export& exported, const ManifestEntry& component,
                         const Reference& reference, const NamedTensors& inputs, double tolerance) {
-  const Program program = reference.program(traced_sizes(component).value_or(kTracedSizes), inputs,
-                                            export_config(exported, component));
+  const Program program =
+      reference.program(traced_sizes(component).value_or(kTracedSizes), inputs, export_config(exported, component));
   const DivergenceOptions options{.tolerance = tolerance, .onnxruntime = arguments.onnxruntime};
   const fs::path file = exported.folder / component.file;
   if (exported.format == ExportFormat::Onnx) return find_divergence(file, program, inputs, options);
@@ -229,8 +229,7 @@ DivergenceReport bisect(const VerifyArguments& arguments, const Export& exported
 // Rows that attend to nothing come out differently, so another kind of attention is a likely reason.
 void hint_at_attention(const Reference& reference, const ManifestEntry& component, const Artifact& artifact) {
   if (reference.attention().empty()) return;
-  const std::string own =
-      component.metadata.attention.empty() ? artifact.attention() : component.metadata.attention;
+  const std::string own = component.metadata.attention.empty() ? artifact.attention() : component.metadata.attention;
   if (own == reference.attention()) return;
   const std::string computed = "the eager model computes attention as '" + reference.attention() + "'";
   print_note(own.empty() ? computed + ", and the export does not tell how it does; try --attention eager or sdpa"
@@ -312,11 +311,16 @@ void add_verify(CLI::App& app, Command& chosen) {
   CLI::App* command = app.add_subcommand("verify", "Run an export at several sizes and compare it with eager");
   const auto arguments = std::make_shared<VerifyArguments>();
   command->add_option("export", arguments->path, "Export folder, or a .pt2 or .onnx file")->required();
-  command->add_option("--reference", arguments->reference,
-                      "Checkpoint folder of the eager model, or a .pt2; a .pt2 export can be compared with its own weights")
+  command
+      ->add_option(
+          "--reference", arguments->reference,
+          "Checkpoint folder of the eager model, or a .pt2; a .pt2 export can be compared with its own weights")
       ->check(kNotEmpty);
-  command->add_option("--component", arguments->component, "Which graph, when the export has several")->check(kNotEmpty);
-  command->add_option("--attention", arguments->attention, "sdpa or eager: attention of the eager model; by default as the export says")
+  command->add_option("--component", arguments->component, "Which graph, when the export has several")
+      ->check(kNotEmpty);
+  command
+      ->add_option("--attention", arguments->attention,
+                   "sdpa or eager: attention of the eager model; by default as the export says")
       ->check(kNotEmpty);
   command->add_option("--tolerance", arguments->tolerance, "Largest difference, as a part of the largest value")
       ->check(CLI::Range(0.0, 1e9));

@@ -68,8 +68,8 @@ input %x: f32[2, 3] = user "x"
 %dropout: f32[2, 3] = aten::dropout(input=%x, p=0.5, train=True)  @ net.drop
 output %dropout = user "y"
 )");
-  CHECK_THROWS_WITH_AS(OnnxExporter().convert(program.clone()),
-                       doctest::Contains("call eval() before torch.export"), Error);
+  CHECK_THROWS_WITH_AS(OnnxExporter().convert(program.clone()), doctest::Contains("call eval() before torch.export"),
+                       Error);
   const auto converted = DynamoExporter().convert(std::move(program));
   REQUIRE(converted.warnings.size() == 1);
   CHECK(has(converted.warnings[0], "aten::dropout"));

@@ -145,7 +145,8 @@ TEST_CASE("weights inside the model, unless it would grow past the limit") {
   CHECK(onnx::load(folder / "m.onnx").str() == model.str());
 
   options.max_model_size = 100;
-  CHECK_THROWS_WITH_AS(onnx::save(model, folder / "none" / "m.onnx", options), doctest::Contains("limit of 100"), Error);
+  CHECK_THROWS_WITH_AS(onnx::save(model, folder / "none" / "m.onnx", options), doctest::Contains("limit of 100"),
+                       Error);
   CHECK_FALSE(fs::exists(folder / "none"));
 }
 

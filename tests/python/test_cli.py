@@ -107,7 +107,8 @@ def test_options_that_no_checkpoint_allows_are_exit_code_2(cli, tiny_checkpoint,
         (["--dynamic-shapes", '{"inputs_id": {"0": "batch"}}'], "input_ids"),
         (
             ["--architecture", "LlamaForCausalML"],
-            "--architecture names 'LlamaForCausalML', which is no native model of the type 'llama'; did you mean 'LlamaForCausalLM'",
+            "--architecture names 'LlamaForCausalML', which is no native model of the type 'llama'; did you mean "
+            "'LlamaForCausalLM'?",
         ),
     ],
 )

@@ -65,7 +65,8 @@ class GraphReader {
     read_outputs();
     program_.hints = sizes_.hints();
     program_.ranges = ranges();
-    if (const ConstJson* guards = find_field(root_, "guards_code")) read_guards(*guards, guard_paths_, sizes_, program_);
+    if (const ConstJson* guards = find_field(root_, "guards_code"))
+      read_guards(*guards, guard_paths_, sizes_, program_);
     program_.architecture = extra_.architecture;
     return std::move(program_);
   }

@@ -31,7 +31,8 @@ Expr input_size(const ConstJson& guard, const std::vector<KeyPath>& paths, const
       if (const auto* number = std::get_if<Expr>(&input.constant); number != nullptr && dim < 0) return *number;
       if (const auto* number = std::get_if<double>(&input.constant); number != nullptr && dim < 0)
         return Expr::real(*number);
-      if (const auto* flag = std::get_if<bool>(&input.constant); flag != nullptr && dim < 0) return Expr::boolean(*flag);
+      if (const auto* flag = std::get_if<bool>(&input.constant); flag != nullptr && dim < 0)
+        return Expr::boolean(*flag);
     } else if (!input.value->is_tensor()) {
       if (dim < 0) return std::get<NumberType>(input.value->type()).expr;
     } else if (dim >= 0 && static_cast<size_t>(dim) < input.value->rank()) {
@@ -63,8 +64,8 @@ void read_guards(const ConstJson& guards, const std::vector<KeyPath>& paths, con
     }
     if (condition.type() != symbolic::Type::Boolean) json_fail(guard, "expected a condition");
     if (known.decide(condition) == true) continue;
-    program.graph->insert(first, "aten::_assert_scalar",
-                          {{"self", condition}, {"assert_msg", "Guard failed: " + text}}, {});
+    program.graph->insert(first, "aten::_assert_scalar", {{"self", condition}, {"assert_msg", "Guard failed: " + text}},
+                          {});
   }
 }
 

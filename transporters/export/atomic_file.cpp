@@ -49,8 +49,8 @@ bool is_temporary_name(std::string_view name) {
   return dash != std::string_view::npos && is_number(mark.substr(0, dash)) && is_number(mark.substr(dash + 1));
 }
 
-// A lock that says "in use" to remove_stale() of other processes; held while the descriptor is open. False when somebody
-// else has the file. File systems without locks have no stale files removed, and so need none.
+// A lock that says "in use" to remove_stale() of other processes; held while the descriptor is open. False when
+// somebody else has the file. File systems without locks have no stale files removed, and so need none.
 bool lock(int descriptor, int kind) { return flock(descriptor, kind | LOCK_NB) == 0 || errno != EWOULDBLOCK; }
 
 // Removes temporary files whose writer is gone: nobody holds their lock.
@@ -62,8 +62,8 @@ void remove_stale(const std::filesystem::path& folder) {
     const int descriptor = open(entry->path().c_str(), O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     if (descriptor < 0) continue;
     struct stat status;
-    const bool is_stale = fstat(descriptor, &status) == 0 && S_ISREG(status.st_mode) &&
-                          flock(descriptor, LOCK_EX | LOCK_NB) == 0;
+    const bool is_stale =
+        fstat(descriptor, &status) == 0 && S_ISREG(status.st_mode) && flock(descriptor, LOCK_EX | LOCK_NB) == 0;
     if (is_stale) unlink(entry->path().c_str());
     close(descriptor);
   }

@@ -1,9 +1,9 @@
 // Output files that appear whole and together, or not at all.
 //
-// Each file is written under a temporary name in the target folder. commit() flushes them to disk and renames them; when
-// anything fails before, or commit() is never reached, the folder is as it was: new folders and temporary files are
-// removed, old files are untouched. What a killed process left under temporary names goes at the next commit() to the
-// folder: a running writer holds a lock on each of its files, a dead one none.
+// Each file is written under a temporary name in the target folder. commit() flushes them to disk and renames them;
+// when anything fails before, or commit() is never reached, the folder is as it was: new folders and temporary files
+// are removed, old files are untouched. What a killed process left under temporary names goes at the next commit() to
+// the folder: a running writer holds a lock on each of its files, a dead one none.
 #pragma once
 
 #include <cstddef>

@@ -22,7 +22,8 @@ void PreTrainedModel::check_inputs(const ModelInputs& inputs) const {
 
 void PreTrainedModel::check_length(const ModelInputs& inputs, const PositionTable& table) const {
   c10::SymInt past = 0;
-  if (const Cache* cache = inputs.cache(); cache != nullptr && !cache->layers.empty()) past = cache->layers[0]->length();
+  if (const Cache* cache = inputs.cache(); cache != nullptr && !cache->layers.empty())
+    past = cache->layers[0]->length();
   for (const InputInfo& input : this->inputs()) {
     if (input.name != "input_ids" && input.name != "inputs_embeds") continue;
     const at::Tensor tensor = inputs.tensor(input.name);

@@ -17,8 +17,8 @@ namespace transporters::onnx {
 using protozero::pbf_message;
 using protozero::pbf_wire_type;
 
-// What readers of messages derive from. Members throw Error naming the file, and protozero::exception for a message that
-// is cut short.
+// What readers of messages derive from. Members throw Error naming the file, and protozero::exception for a message
+// that is cut short.
 class ProtoFields {
  public:
   explicit ProtoFields(std::string file) : file_(std::move(file)) {}

@@ -269,7 +269,9 @@ class Reader : private ProtoFields {
           break;
         case F::s: s = text(message); break;
         case F::t:
-        case F::tensors: tensors.push_back(tensors_.read(inner<proto::TensorProto>(message), ignored)); break;
+        case F::tensors:
+          tensors.push_back(tensors_.read(inner<proto::TensorProto>(message), ignored));
+          break;
         case F::g:
         case F::graphs: subgraph(); break;
         case F::sparse_tensor:

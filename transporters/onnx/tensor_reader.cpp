@@ -104,8 +104,8 @@ Error TensorReader::wrong_size(const std::string& who, uint64_t expected, uint64
               std::to_string(expected));
 }
 
-void TensorReader::point_at_file(TensorData& data, const std::string& who, const std::map<std::string, std::string>& external,
-                   uint64_t size) {
+void TensorReader::point_at_file(TensorData& data, const std::string& who,
+                                 const std::map<std::string, std::string>& external, uint64_t size) {
   const auto location = external.find("location");
   if (location == external.end() || location->second.empty()) throw fail(who + " says not in which file its data is");
   const std::filesystem::path relative = location->second;
@@ -139,8 +139,8 @@ void TensorReader::point_at_file(TensorData& data, const std::string& who, const
 }
 
 void TensorReader::copy_numbers(Tensor& tensor, const std::string& who, const std::vector<float>& floats,
-                  const std::vector<double>& doubles, const std::vector<int64_t>& numbers, uint64_t count,
-                  uint64_t size) const {
+                                const std::vector<double>& doubles, const std::vector<int64_t>& numbers,
+                                uint64_t count, uint64_t size) const {
   const auto whole = [&](const auto& list, uint64_t per_element) {
     if (list.size() != count * per_element) throw wrong_count(who, count, list.size() / per_element);
     own(tensor.data, std::string(reinterpret_cast<const char*>(list.data()), size));

@@ -111,7 +111,8 @@ Program reference_program(const std::shared_ptr<PreTrainedModel>& model, const M
   const Registry& registry = Registry::global();
   const ExportTarget target = detail::model_target(model, inputs);
   if (const auto* onnx = std::get_if<OnnxConfig>(&config))
-    return reference_program(trace_program(target, onnx->dynamo(), OnnxExporter::backends(), registry, nullptr), config);
+    return reference_program(trace_program(target, onnx->dynamo(), OnnxExporter::backends(), registry, nullptr),
+                             config);
   const auto& dynamo = std::get<DynamoConfig>(config);
   return reference_program(trace_program(target, dynamo, DynamoExporter::backends(), registry, nullptr), config);
 }
