@@ -64,15 +64,24 @@ TEST_CASE("training mode itself is no obstacle where nothing differs") {
 
 TEST_CASE("a program in training mode that was read from a file") {
   Program program = parse_program(R"(
+program Net
 input %x: f32[2, 3] = user "x"
 %dropout: f32[2, 3] = aten::dropout(input=%x, p=0.5, train=True)  @ net.drop
 output %dropout = user "y"
 )");
   CHECK_THROWS_WITH_AS(OnnxExporter().convert(program.clone()), doctest::Contains("call eval() before torch.export"),
                        Error);
-  const auto converted = DynamoExporter().convert(std::move(program));
+  const auto converted = DynamoExporter().convert(program.clone());
   REQUIRE(converted.warnings.size() == 1);
   CHECK(has(converted.warnings[0], "aten::dropout"));
+  // In eval mode the same ops are no obstacle, nor is dropout of nothing.
+  Node* node = program.graph->front();
+  node->set("p", 0.0);
+  CHECK(DynamoExporter().convert(program.clone()).warnings.empty());
+  node->set("p", 0.5);
+  node->set("train", false);
+  CHECK(DynamoExporter().convert(program.clone()).warnings.empty());
+  CHECK_NOTHROW(OnnxExporter().convert(std::move(program)));
 }
 
 TEST_CASE("a Dim that is tied to axes of other inputs: what to write for them") {

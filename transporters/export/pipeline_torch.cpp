@@ -94,13 +94,15 @@ std::string advice_on_ties(const std::string& message, const std::vector<TraceIn
 // Whether the node is what dropout, batch norm and their kind do in training mode only.
 bool is_training_form(const Node& node) {
   const auto base = node.schema().base_name();
-  if (base == "aten::native_dropout" || base.starts_with("aten::rrelu_with_noise")) return true;
   for (const char* argument : {"train", "training"}) {
-    const Argument* value = node.schema().find(argument) ? node.try_get(argument) : nullptr;
-    if (value == nullptr || !std::holds_alternative<bool>(*value) || !std::get<bool>(*value)) continue;
+    if (!node.schema().find(argument)) continue;
+    const Argument* value = node.try_get(argument);
+    const bool* flag = value ? std::get_if<bool>(value) : nullptr;
+    // Where native_dropout is not told, it drops.
+    const bool trains = flag ? *flag : base == "aten::native_dropout";
     const Argument* probability = node.schema().find("p") ? node.try_get("p") : nullptr;
     const double* p = probability ? std::get_if<double>(probability) : nullptr;
-    return p == nullptr || *p != 0.0;  // nothing is dropped at 0
+    if (trains && (p == nullptr || *p != 0.0)) return true;  // nothing is dropped at 0
   }
   return base == "aten::_batch_norm_with_update_functional";
 }
@@ -110,7 +112,7 @@ constexpr const char* kTrainingMode =
 
 void refuse_training(const Program& program) {
   for (const Node& node : *program.graph)
-    if (is_training_form(node) || node.is("aten::bernoulli"))
+    if (is_training_form(node) || node.schema().base_name() == "aten::bernoulli")
       throw Error({.stage = "export", .op = node.op(), .module = node.module_path, .file = ""},
                   "the module is in " + std::string(kTrainingMode) + "call eval() before exporting");
 }
