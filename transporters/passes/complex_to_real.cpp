@@ -119,6 +119,10 @@ class Rewriter {
   static TensorType part_type(const Value* value) {
     TensorType type = std::get<TensorType>(value->type());
     type.dtype = c10::toRealValueType(type.dtype);
+    if (type.strides.empty()) {
+      Expr stride = 1;
+      for (size_t i = type.sizes.size(); i-- > 0; stride = stride * type.sizes[i]) type.strides.insert(type.strides.begin(), stride);
+    }
     for (Expr& stride : type.strides) stride = stride * 2;
     return type;
   }
@@ -220,8 +224,8 @@ Value* neg(NodeBuilder& build, Value* value) { return build.unary("aten::neg", v
 // The sum of terms of which some may be absent.
 Value* sum(NodeBuilder& build, Value* a, Value* b) { return a && b ? add(build, a, b) : a ? a : b; }
 Value* difference(NodeBuilder& build, Value* a, Value* b) {
-  if (b == nullptr) return a;
-  return a ? sub(build, a, b) : neg(build, b);
+  if (a == nullptr || b == nullptr) return b ? neg(build, b) : a;
+  return sub(build, a, b);
 }
 
 // An imaginary part that only one operand has, in the sizes of the result.
@@ -248,8 +252,9 @@ std::vector<Parts> from_parts(Rewriter&, const Node& node, NodeBuilder&) {
 
 std::vector<Parts> polar(Rewriter&, const Node& node, NodeBuilder& build) {
   Value* angle = node.tensor("angle");
-  return {{mul(build, node.get("abs"), build.unary("aten::cos", angle)),
-           mul(build, node.get("abs"), build.unary("aten::sin", angle))}};
+  Value* real = mul(build, node.get("abs"), build.unary("aten::cos", angle));
+  Value* imag = mul(build, node.get("abs"), build.unary("aten::sin", angle));
+  return {{real, imag}};
 }
 
 std::vector<Parts> real(Rewriter& rewriter, const Node& node, NodeBuilder& build) {
@@ -267,11 +272,13 @@ std::vector<Parts> conjugate(Rewriter& rewriter, const Node& node, NodeBuilder& 
 
 std::vector<Parts> negative(Rewriter& rewriter, const Node& node, NodeBuilder& build) {
   const Parts x = rewriter.parts(node, "self", build);
-  return {{neg(build, x.real), x.imag ? neg(build, x.imag) : nullptr}};
+  Value* real = neg(build, x.real);
+  return {{real, x.imag ? neg(build, x.imag) : nullptr}};
 }
 
 Value* squared_abs(NodeBuilder& build, const Parts& x) {
-  return sum(build, mul(build, x.real, x.real), x.imag ? mul(build, x.imag, x.imag) : nullptr);
+  Value* real = mul(build, x.real, x.real);
+  return x.imag ? add(build, real, mul(build, x.imag, x.imag)) : real;
 }
 
 std::vector<Parts> absolute(Rewriter& rewriter, const Node& node, NodeBuilder& build) {
@@ -288,7 +295,8 @@ std::vector<Parts> exponential(Rewriter& rewriter, const Node& node, NodeBuilder
   const Parts x = rewriter.parts(node, "self", build);
   Value* size = build.unary("aten::exp", x.real);
   if (x.imag == nullptr) return {{size}};
-  return {{mul(build, size, build.unary("aten::cos", x.imag)), mul(build, size, build.unary("aten::sin", x.imag))}};
+  Value* real = mul(build, size, build.unary("aten::cos", x.imag));
+  return {{real, mul(build, size, build.unary("aten::sin", x.imag))}};
 }
 
 // An operand that may be a number.
@@ -322,38 +330,62 @@ std::vector<Parts> add_or_subtract(Rewriter& rewriter, const Node& node, NodeBui
   };
   Value* imag = a.imag;
   if (b.imag) imag = a.imag ? applied(a.imag, b.imag) : applied(build.unary("aten::zeros_like", b.imag), b.imag);
-  return {{applied(a.real, b.real), expanded(build, imag, node)}};
+  Value* real = applied(a.real, b.real);
+  return {{real, expanded(build, imag, node)}};
+}
+
+// other - alpha * self
+std::vector<Parts> subtract_from(Rewriter& rewriter, const Node& node, NodeBuilder& build) {
+  const Operand a = operand(rewriter, node, "self", build), b = operand(rewriter, node, "other", build);
+  Value* self = std::get<Value*>(a.real);
+  const bool is_scaled = !identical(node.get("alpha"), Expr(1));
+  const auto scaled = [&](Value* x) { return is_scaled ? mul(build, x, node.get("alpha")) : x; };
+  Value* real = build.binary("aten::add.Tensor", neg(build, scaled(self)), b.real);
+  return {{real, expanded(build, difference(build, b.imag, a.imag ? scaled(a.imag) : nullptr), node)}};
 }
 
 std::vector<Parts> divide(Rewriter& rewriter, const Node& node, NodeBuilder& build) {
   const auto div = [&](const Argument& x, const Argument& y) { return build.binary("aten::div.Tensor", x, y); };
   const Operand a = operand(rewriter, node, "self", build), b = operand(rewriter, node, "other", build);
-  if (b.imag == nullptr) return {{div(a.real, b.real), a.imag ? div(a.imag, b.real) : nullptr}};
+  if (b.imag == nullptr) {
+    Value* real = div(a.real, b.real);
+    return {{real, a.imag ? div(a.imag, b.real) : nullptr}};
+  }
   // a * conj(b) / |b|^2
   const Parts divisor{std::get<Value*>(b.real), b.imag};
   Value* size = squared_abs(build, divisor);
   Value* real = mul(build, a.real, b.real);
   if (a.imag) real = add(build, real, mul(build, a.imag, b.imag));
-  Value* imag = difference(build, a.imag ? mul(build, a.imag, b.real) : nullptr, mul(build, a.real, b.imag));
-  return {{div(real, size), div(imag, size)}};
+  Value* left = a.imag ? mul(build, a.imag, b.real) : nullptr;
+  Value* imag = difference(build, left, mul(build, a.real, b.imag));
+  real = div(real, size);
+  return {{real, div(imag, size)}};
 }
 
 std::vector<Parts> reciprocal(Rewriter& rewriter, const Node& node, NodeBuilder& build) {
   const Parts x = rewriter.parts(node, "self", build);
   if (x.imag == nullptr) return {{build.unary("aten::reciprocal", x.real)}};
   Value* size = squared_abs(build, x);
-  return {{build.binary("aten::div.Tensor", x.real, size), build.binary("aten::div.Tensor", neg(build, x.imag), size)}};
+  Value* real = build.binary("aten::div.Tensor", x.real, size);
+  return {{real, build.binary("aten::div.Tensor", neg(build, x.imag), size)}};
 }
 
+std::vector<Parts> square(Rewriter& rewriter, const Node& node, NodeBuilder& build) {
+  const Parts x = rewriter.parts(node, "self", build);
+  Value* real = mul(build, x.real, x.real);
+  if (x.imag == nullptr) return {{real}};
+  real = sub(build, real, mul(build, x.imag, x.imag));
+  Value* product = mul(build, x.real, x.imag);
+  return {{real, add(build, product, product)}};
+}
+
+// Of powers, the square.
 std::vector<Parts> power(Rewriter& rewriter, const Node& node, NodeBuilder& build) {
   const Argument& given = node.get("exponent");
   const auto* whole = std::get_if<Expr>(&given);
   const auto* number = std::get_if<double>(&given);
   if (!(whole && whole->is(2)) && !(number && *number == 2)) return {};
-  const Parts x = rewriter.parts(node, "self", build);
-  if (x.imag == nullptr) return {{mul(build, x.real, x.real)}};
-  Value* product = mul(build, x.real, x.imag);
-  return {{sub(build, mul(build, x.real, x.real), mul(build, x.imag, x.imag)), add(build, product, product)}};
+  return square(rewriter, node, build);
 }
 
 // Products of matrices: linear in both arguments.
@@ -452,22 +484,25 @@ const std::unordered_map<std::string_view, Formula>& formulas() {
         {"aten::_conj_physical", conjugate},
         {"aten::_fft_c2c", transform},
         {"aten::abs", absolute},
-        {"aten::add.Tensor", add_or_subtract},
+        {"aten::add", add_or_subtract},
         {"aten::angle", angle},
         {"aten::cat", each_tensor},
         {"aten::complex", from_parts},
+        {"aten::conj", conjugate},
         {"aten::conj_physical", conjugate},
-        {"aten::div.Tensor", divide},
+        {"aten::div", divide},
         {"aten::exp", exponential},
         {"aten::imag", imag},
-        {"aten::mul.Tensor", multiply},
+        {"aten::mul", multiply},
         {"aten::neg", negative},
         {"aten::polar", polar},
         {"aten::pow.Tensor_Scalar", power},
         {"aten::real", real},
         {"aten::reciprocal", reciprocal},
+        {"aten::rsub", subtract_from},
+        {"aten::square", square},
         {"aten::stack", each_tensor},
-        {"aten::sub.Tensor", add_or_subtract},
+        {"aten::sub", add_or_subtract},
         {"aten::view_as_complex", view_as_complex},
         {"aten::view_as_complex_copy", view_as_complex},
         {"aten::view_as_real", view_as_real},
@@ -486,8 +521,8 @@ const std::unordered_map<std::string_view, Formula>& formulas() {
          {"aten::_reshape_copy", "aten::_unsafe_view", "aten::alias", "aten::chunk", "aten::clone", "aten::constant_pad_nd",
           "aten::contiguous", "aten::cumsum", "aten::detach", "aten::diagonal", "aten::expand", "aten::fft_fftshift",
           "aten::fft_ifftshift", "aten::flatten", "aten::flip", "aten::gather", "aten::index", "aten::index_select",
-          "aten::lift_fresh", "aten::lift_fresh_copy", "aten::masked_fill.Scalar", "aten::mean", "aten::movedim",
-          "aten::narrow", "aten::permute", "aten::repeat", "aten::repeat_interleave", "aten::reshape", "aten::resolve_conj",
+          "aten::lift_fresh", "aten::lift_fresh_copy", "aten::mT", "aten::masked_fill.Scalar", "aten::mean", "aten::movedim",
+          "aten::narrow", "aten::numpy_T", "aten::pad", "aten::permute", "aten::repeat", "aten::repeat_interleave", "aten::reshape", "aten::resolve_conj",
           "aten::resolve_neg", "aten::roll", "aten::select", "aten::slice", "aten::split", "aten::split_with_sizes",
           "aten::squeeze", "aten::sum", "aten::t", "aten::transpose", "aten::tril", "aten::triu", "aten::unbind",
           "aten::unflatten", "aten::unfold", "aten::unsqueeze", "aten::view", "aten::view_copy"})

@@ -50,18 +50,14 @@ struct Axes {
 
 Axes axes_of(const Node& node) {
   const Value* self = node.tensor("self");
+  const std::string_view sizes = node.schema().find("n") ? "n" : "s";
   Axes axes;
-  if (node.schema().find("n")) {
-    axes.dims = {node.size("dim")};
-    if (!node.is_none("n")) axes.sizes = {node.size("n")};
-    return axes;
-  }
-  if (!node.is_none("s")) axes.sizes = node.sizes("s");
+  if (!node.is_none(sizes)) axes.sizes = node.sizes(sizes);
   if (!node.is_none("dim")) {
-    axes.dims = node.sizes("dim");
+    for (const int64_t dim : node.integers("dim")) axes.dims.emplace_back(static_cast<int64_t>(axis_of(self, dim)));
   } else {
     const auto rank = static_cast<int64_t>(self->rank());
-    const auto count = node.is_none("s") ? rank : static_cast<int64_t>(axes.sizes.size());
+    const auto count = axes.sizes.empty() ? rank : static_cast<int64_t>(axes.sizes.size());
     for (int64_t dim = rank - count; dim < rank; ++dim) axes.dims.emplace_back(dim);
   }
   // A size of -1 stays what it is.
