@@ -1,6 +1,6 @@
 # The two commands: `make run` exports a real model and compares it with PyTorch; `make test` runs all tests.
 .DEFAULT_GOAL := help
-.PHONY: help setup configure build test fuzz run bench format tidy install clean
+.PHONY: help setup configure build test coverage fuzz run bench format tidy install clean
 
 # Programs of the virtual environment (cmake, ninja, python) come first.
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
@@ -12,7 +12,7 @@ SOURCES = $(shell git ls-files '*.cpp' '*.h')
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "%-10s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
 	@echo 'Variables: PRESET=release|debug|asan, QUICK=1 (tests without the slow ones), PREFIX=DIR (install),'
-	@echo '           ARGS="--peer --write" (bench), SECONDS=300 and SEED=1 (fuzz)'
+	@echo '           ARGS="--peer --write" (bench), ARGS=--resume (coverage), SECONDS=300 and SEED=1 (fuzz)'
 
 .venv/setup.stamp: $(wildcard requirements/*.txt) scripts/debian-packages.txt scripts/setup.sh
 	scripts/setup.sh
@@ -28,6 +28,12 @@ build: configure  ## build the library, the command line, examples and tests
 test: build  ## build, then run the C++ tests and the Python tests
 	ctest --test-dir $(BUILD) --output-on-failure -j2
 	TRANSPORTERS_BUILD='$(CURDIR)/$(BUILD)' python -m pytest -n 2 --dist worksteal $(if $(QUICK),-m 'not slow')
+
+# Long. ARGS goes to run.py: --resume, --only REGEX, --modes onnx-static. Fails when a case that passed before fails.
+coverage: build  ## export every architecture's tiny model, verify, write docs/coverage.md
+	TRANSPORTERS_BUILD='$(CURDIR)/$(BUILD)' python tests/coverage/run.py $(ARGS)
+	python tests/coverage/report.py
+	python tests/coverage/report.py --check
 
 # Long: SECONDS for each reader. Another SEED gives other inputs. ctest runs two seconds of each.
 fuzz: configure  ## give damaged files to the readers, under sanitizers, for SECONDS=300 each

@@ -1,5 +1,5 @@
 """Export time and peak memory on one checkpoint: `cp`, this project's command line, and (with --peer) transformers' own
-exporters, in one run on one machine. Writes the table to docs/benchmarks.md with --write."""
+exporters, in one run on one machine. Writes its section of docs/benchmarks.md with --write."""
 
 import argparse
 import os
@@ -12,6 +12,8 @@ import threading
 import time
 from dataclasses import dataclass
 from pathlib import Path
+
+from page import write_section
 
 ROOT = Path(__file__).resolve().parents[1]
 BUILD = Path(os.environ.get("TRANSPORTERS_BUILD", ROOT / "build"))
@@ -132,7 +134,7 @@ def main():
     parser.add_argument("--hidden", type=int, default=1024)
     parser.add_argument("--repeat", type=int, default=3, help="runs of cp and of ours; the fastest counts")
     parser.add_argument("--peer", action="store_true", help="also time transformers' exporters, once (minutes)")
-    parser.add_argument("--write", action="store_true", help="write docs/benchmarks.md")
+    parser.add_argument("--write", action="store_true", help="write the section of docs/benchmarks.md")
     parser.add_argument("--folder", type=Path, help="where checkpoint and exports go (default: a temporary folder)")
     arguments = parser.parse_args()
 
@@ -173,9 +175,8 @@ def main():
         print(text)
         if arguments.write:
             command = "make bench ARGS='--peer --write'"
-            page = f"# Benchmarks\n\nMade by `{command}`; the fastest of {arguments.repeat} runs of `cp` and of ours, one of the peer.\n\n{text}"
-            (ROOT / "docs").mkdir(exist_ok=True)
-            (ROOT / "docs" / "benchmarks.md").write_text(page)
+            intro = f"Made by `{command}`; the fastest of {arguments.repeat} runs of `cp` and of ours, one of the peer."
+            write_section("One large model", f"{intro}\n\n{text}")
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ void bind_errors(pybind11::module_& module);
 void bind_modules(pybind11::module_& module);
 void bind_programs(pybind11::module_& module);
 void bind_exports(pybind11::module_& module);
+void bind_symbols(pybind11::module_& module);
 void bind_registry(pybind11::module_& module);
 
 }  // namespace transporters::python

@@ -2,6 +2,7 @@
 #include <pybind11/stl/filesystem.h>
 #include <torch/csrc/autograd/python_variable.h>
 #include <torch/csrc/utils/pybind.h>
+#include <torch/csrc/utils/python_symnode.h>
 
 #include "arguments.h"
 #include "bindings.h"
@@ -25,6 +26,19 @@ Dim to_dim(py::handle object) {
 using PythonInput = std::tuple<std::string, py::object, std::vector<py::object>>;        // path, sample or constant, dims
 using PythonState = std::tuple<std::string, at::Tensor, bool, bool>;                     // name, tensor, is a parameter, persistent
 using PythonOutput = std::tuple<std::vector<std::pair<std::string, py::object>>, std::string>;  // leaves, spec
+
+// torch passes a symbolic number where an op takes a tensor as a 0-dim tensor of no meaning, and leaves the number itself
+// in an attribute of the Python object.
+std::optional<c10::Scalar> wrapped_number(const at::Tensor& tensor) {
+  const py::gil_scoped_acquire gil;
+  const auto object = py::reinterpret_steal<py::object>(THPVariable_Wrap(tensor));
+  if (!py::hasattr(object, "_wrapped_number")) return std::nullopt;
+  const py::object number = object.attr("_wrapped_number");
+  if (torch::is_symint(number)) return c10::Scalar(number.cast<c10::SymInt>());
+  if (torch::is_symfloat(number)) return c10::Scalar(number.cast<c10::SymFloat>());
+  if (torch::is_symbool(number)) return c10::Scalar(number.cast<c10::SymBool>());
+  return std::nullopt;
+}
 
 TraceResult to_result(const PythonOutput& output) {
   TraceResult result;
@@ -53,6 +67,7 @@ std::pair<std::shared_ptr<Program>, std::vector<std::string>> trace_callable(
     const py::gil_scoped_acquire gil;  // ATen's Python functions give it up around each op
     return source_line();
   };
+  target.wrapped_number = wrapped_number;
   DynamoConfig dynamo = DynamoConfig::from_json(config);
   for (const auto& [path, value, dims] : inputs) {
     if (!THPVariable_Check(value.ptr())) {

@@ -20,6 +20,10 @@ from ._C import ExportError, InternalError
 for _folder in (_os.path.dirname(_torch.__file__), _os.path.dirname(_os.path.realpath(__file__)), _os.path.dirname(__file__)):
     _C.hide_source(_folder + _os.sep)
 
+from . import symbols as _symbols
+
+_symbols.install()
+
 from .auto import AutoExportConfig, AutoHfExporter
 from .configs import DynamoConfig, ExecutorchConfig, ExportFormat, OnnxConfig, OpenVINOConfig
 from .exported import DynamoProgram, ExportedComponent, ExportedModel, OnnxProgram

@@ -26,6 +26,53 @@ def _tolist(original):
     return tolist
 
 
+def _item(original):
+    def item(self):
+        return _C.item(self) if _C.is_traced(self) else original(self)
+
+    return item
+
+
+def _check_tensor_all_with(original):
+    """A check of all elements becomes a runtime assert of the program."""
+
+    def check(error_type, condition, message=None):
+        if not (isinstance(condition, torch.Tensor) and _C.is_traced(condition)):
+            return original(error_type, condition, message)
+        torch._check(condition.all().item(), message)
+
+    return check
+
+
+def _check_is_size(original):
+    def check(number, message=None, *, max=None):
+        if not isinstance(number, torch.SymInt):
+            return original(number, message, max=max)
+        torch._check(number >= 0, message)
+        if max is not None:
+            torch._check(number <= max, message)
+
+    return check
+
+
+def _statically_known_true(original):
+    def known(condition):
+        if isinstance(condition, torch.SymBool):
+            return _C.statically_known_true(condition.node)
+        return original(condition)
+
+    return known
+
+
+def _mod_index(original):
+    """Indexing under torch.vmap: the autograd function that torch puts here is only for its backward."""
+
+    def apply(tensor, indices):
+        return torch.ops.aten.index(tensor, indices)
+
+    return apply
+
+
 def _numpy(original):
     def numpy(self, *args, **kwargs):
         if not _C.is_traced(self):
@@ -78,9 +125,17 @@ def _tensor(original):
 
 
 def entries() -> list[tuple[Any, str, Any]]:
+    from torch._dynamo import _trace_wrapped_higher_order_op
+    from torch.fx.experimental import symbolic_shapes
+
     return [
         (torch.Tensor, "tolist", _tolist),
+        (torch.Tensor, "item", _item),
         (torch.Tensor, "numpy", _numpy),
+        (torch, "_check_tensor_all_with", _check_tensor_all_with),
+        (torch, "_check_is_size", _check_is_size),
+        (symbolic_shapes, "statically_known_true", _statically_known_true),
+        (_trace_wrapped_higher_order_op, "mod_index", _mod_index),
         (torch, "tensor", _tensor),
         (torch, "as_tensor", _tensor),
     ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import sys
-from collections.abc import Iterator, MutableMapping
+from collections.abc import Iterable, Iterator, MutableMapping
 from typing import Any
 
 import torch
@@ -43,18 +43,54 @@ def output_flags(model: torch.nn.Module, flags: dict[str, Any]) -> Iterator[None
             setattr(config, name, value)
 
 
-def model_patches() -> list[tuple[Any, str, Any]]:
+def holds_cache(inputs: Iterable[Any]) -> bool:
+    from transformers.exporters.exporter_dynamo import is_cache_object
+
+    return any(is_cache_object(value) for value in inputs)
+
+
+def model_patches(with_cache: bool, is_dynamic: bool) -> list[tuple[Any, str, Any]]:
     """transformers' own patches of its models for tracing (registered where its Dynamo exporter is defined), for the
-    modules that are loaded. Its patches of torch are not needed: this engine sees torch's ops themselves."""
+    modules that are loaded. Its patches of torch are not needed: this engine sees torch's ops themselves. Those of cache
+    classes are for caches that are inputs: what a first call returns stays as eager returns it."""
     import transformers.exporters.exporter_dynamo  # noqa: F401  registers them
     from transformers.exporters import utils
 
     entries = []
     for path, attribute, factory in getattr(utils, "_PATCHES", {}).get("dynamo", []):
+        if path.startswith("transformers.cache_utils.") and not with_cache:
+            continue
         owner = _loaded(path)
         if owner is not None and hasattr(owner, attribute):
             entries.append((owner, attribute, factory))
+    if is_dynamic:
+        entries.append((torch.jit, "is_tracing", _is_tracing))
+        # Bound by name where they are used; int() of a size must stay symbolic there too.
+        for module_name, module in list(sys.modules.items()):
+            if module_name.startswith("transformers.") and module is not None:
+                names = vars(module)
+                if "torch_int" in names:
+                    entries.append((module, "torch_int", lambda _: _torch_int))
+                if "torch_float" in names:
+                    entries.append((module, "torch_float", lambda _: _torch_float))
     return entries
+
+
+def _is_tracing(original):
+    """Models interpolate position embeddings whatever the size when they are traced, so that other image sizes work."""
+
+    def is_tracing():
+        return original() or "interpolate" in sys._getframe(1).f_code.co_name
+
+    return is_tracing
+
+
+def _torch_int(value):
+    return torch.sym_int(value) if isinstance(value, (torch.SymInt, torch.SymFloat)) else int(value)
+
+
+def _torch_float(value):
+    return torch.sym_float(value) if isinstance(value, (torch.SymInt, torch.SymFloat)) else float(value)
 
 
 def _loaded(path: str) -> Any:

@@ -41,6 +41,23 @@ std::optional<Fraction> as_fraction(const Expr& e) {
   return std::nullopt;
 }
 
+// An integer plus a constant fraction: rounding concerns the constant alone.
+struct Shifted {
+  Expr integer;
+  double fraction;
+};
+
+std::optional<Shifted> as_shifted(const Expr& e) {
+  if (e.kind() != Kind::Add || e.operands().size() != 2) return std::nullopt;
+  for (size_t i = 0; i < 2; ++i) {
+    const auto constant = e.operands()[i].as_real();
+    const Expr& converted = e.operands()[1 - i];
+    if (constant && std::abs(*constant) <= kMaxNumerator && converted.kind() == Kind::ToReal)
+      return Shifted{operands_of(converted)[0], *constant};
+  }
+  return std::nullopt;
+}
+
 Expr round_constant(double value, const Expr& unrounded, Kind kind) {
   if (auto integer = real_to_integer(value)) return *integer;
   return make_node(kind, Type::Integer, {unrounded});
@@ -53,6 +70,7 @@ Expr floor(const Expr& a) {
   if (a.type() == Type::Integer) return a;
   if (auto value = a.as_real()) return round_constant(std::floor(*value), a, Kind::Floor);
   if (auto fraction = as_fraction(a)) return floor_div(fraction->numerator, fraction->denominator);
+  if (auto shifted = as_shifted(a)) return shifted->integer + static_cast<int64_t>(std::floor(shifted->fraction));
   return make_node(Kind::Floor, Type::Integer, {a});
 }
 
@@ -61,6 +79,7 @@ Expr ceil(const Expr& a) {
   if (a.type() == Type::Integer) return a;
   if (auto value = a.as_real()) return round_constant(std::ceil(*value), a, Kind::Ceil);
   if (auto fraction = as_fraction(a)) return ceil_div(fraction->numerator, fraction->denominator);
+  if (auto shifted = as_shifted(a)) return shifted->integer + static_cast<int64_t>(std::ceil(shifted->fraction));
   return make_node(Kind::Ceil, Type::Integer, {a});
 }
 

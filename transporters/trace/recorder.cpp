@@ -2,6 +2,7 @@
 
 #include <ATen/FunctionalTensorWrapper.h>
 #include <ATen/autocast_mode.h>
+#include <ATen/core/enum_tag.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
 #include <torch/library.h>
 
@@ -11,6 +12,7 @@
 #include "transporters/trace/module_scope.h"
 #include "transporters/trace/preserve.h"
 #include "transporters/trace/probe.h"
+#include "transporters/trace/shape_rules/pointwise_layout.h"
 #include "transporters/trace/shape_rules/shape_rules.h"
 
 namespace transporters {
@@ -58,6 +60,22 @@ std::string full_name(const c10::OperatorName& name) {
 
 bool is_wrapped_number(const at::Tensor& tensor) {
   return tensor.defined() && as_fake(tensor) == nullptr && tensor.unsafeGetTensorImpl()->is_wrapped_number();
+}
+
+// Whether the op's kernel lays out its result like its operands: pointwise ones, and copies unless told otherwise.
+bool keeps_layout(const c10::OperatorHandle& op, const Node& node) {
+  if (!op.hasTag(at::Tag::pointwise) && !node.is("aten::_to_copy")) return false;
+  if (node.op().starts_with("aten::masked_fill")) return false;  // copies its input contiguously
+  const Argument* format = node.schema().find("memory_format") ? node.try_get("memory_format") : nullptr;
+  const auto* wanted = format ? std::get_if<MemoryFormat>(format) : nullptr;
+  return wanted == nullptr || wanted->name == "preserve_format";
+}
+
+// The functional forms of writes through views: what they return lies in memory as what they copy.
+bool writes_into_a_copy(const Node& node) {
+  static const std::set<std::string, std::less<>> ops = {"aten::as_strided_scatter", "aten::copy", "aten::diagonal_scatter",
+                                                         "aten::index_put", "aten::select_scatter", "aten::slice_scatter"};
+  return ops.contains(node.op());
 }
 
 // Calls f(tensor) -> tensor on every tensor of the top `count` stack entries, lists included.
@@ -138,7 +156,9 @@ void Recorder::run(const std::function<void()>& code) {
 std::string Recorder::location() const {
   const std::string module = current_module_path();
   const std::string source = options_.source ? options_.source() : "";
-  return current_op_ + (module.empty() ? "" : " at " + module) + (source.empty() ? "" : " (" + source + ")");
+  // The code itself asks between ops.
+  return (current_op_.empty() ? "the code" : current_op_) + (module.empty() ? "" : " at " + module) +
+         (source.empty() ? "" : " (" + source + ")");
 }
 
 ErrorContext Recorder::error_context() const {
@@ -342,7 +362,10 @@ Argument Recorder::to_argument(const c10::IValue& value, const SchemaArgument& a
   };
   const auto tensor = [&](const at::Tensor& t) -> Argument {
     if (!t.defined()) return None{};
-    if (is_wrapped_number(t)) return number(c10::IValue(number_of(t)));
+    if (is_wrapped_number(t)) {
+      const auto known = options_.wrapped_number ? options_.wrapped_number(t) : std::nullopt;
+      return number(c10::IValue(known ? *known : number_of(t)));
+    }
     return input_of(t);
   };
   if (value.isNone()) return None{};
@@ -443,6 +466,8 @@ std::vector<ValueType> Recorder::infer_types(const c10::OperatorHandle& op, cons
   const ShapeRule rule = find_shape_rule(node.op());
   if (rule == nullptr) return probe_types(op, node, stack, *env_);
   std::vector<ValueType> types = rule(node, *env_);
+  if (keeps_layout(op, node)) keep_layout(node, types, *env_);
+  if (writes_into_a_copy(node)) std::get<TensorType>(types[0]).strides = node.tensor("self")->tensor().strides;
   if (options_.check_shape_rules) check_types(op, node, stack, types, *env_);
   return types;
 }

@@ -51,6 +51,9 @@ struct TraceOptions {
   std::vector<OpPatch> patches;
   // The user's source line that runs now ("modeling_llama.py:120"), for nodes and messages; "" when it is not known.
   std::function<std::string()> source;
+  // The number that a 0-dim tensor made of one stands for, where the caller knows it better than the tensor's bytes do
+  // (a symbolic one); nullopt otherwise.
+  std::function<std::optional<c10::Scalar>(const at::Tensor&)> wrapped_number;
   // Compare every shape rule's answer with ATen's meta kernel at the example sizes (slow; for tests).
   bool check_shape_rules = false;
 };

@@ -133,6 +133,8 @@ Outputs sinc(Lowering& l, const AtenNode& n) {
 }
 
 constexpr OpRow kRows[] = {
+    {"aten::_neg_view", unary<"Neg">},
+    {"aten::_neg_view_copy", unary<"Neg">},
     {"aten::abs", unary<"Abs">},
     {"aten::acos", unary<"Acos">},
     {"aten::acosh", unary<"Acosh">},
@@ -159,8 +161,6 @@ constexpr OpRow kRows[] = {
     {"aten::log1p", log1p},
     {"aten::log2", log2},
     {"aten::logit", logit},
-    {"aten::_neg_view", unary<"Neg">},
-    {"aten::_neg_view_copy", unary<"Neg">},
     {"aten::neg", unary<"Neg">},
     {"aten::negative", unary<"Neg">},
     {"aten::rad2deg", rad2deg},

@@ -1,0 +1,43 @@
+// Symbolic numbers for Python: what torch's own class for C++ nodes leaves out.
+#include <torch/csrc/autograd/python_variable.h>
+#include <torch/csrc/utils/pybind.h>
+#include <torch/csrc/utils/python_symnode.h>
+
+#include "bindings.h"
+
+namespace py = pybind11;
+
+namespace transporters::python {
+namespace {
+
+// torch casts symbolic booleans and floats of Python nodes only; these are made from ours by hand.
+py::object symbolic(py::handle cls, const c10::SymNode& node) { return cls(py::cast(node)); }
+
+py::object item(const at::Tensor& tensor) {
+  at::Scalar number;
+  {
+    const py::gil_scoped_release release;
+    number = tensor.item();
+  }
+  if (number.isSymInt()) return py::cast(number.toSymInt());
+  if (number.isSymFloat()) return symbolic(torch::get_symfloat_class(), number.toSymFloat().toSymNodeImpl());
+  if (number.isSymBool()) return symbolic(torch::get_symbool_class(), number.toSymBool().toSymNodeImpl());
+  if (number.isBoolean()) return py::bool_(number.toBool());
+  if (number.isIntegral(false)) return py::int_(number.toLong());
+  if (number.isComplex()) return py::cast(static_cast<std::complex<double>>(number.toComplexDouble()));
+  return py::float_(number.toDouble());
+}
+
+}  // namespace
+
+void bind_symbols(py::module_& module) {
+  module.def("item", &item, "Tensor.item for a traced tensor: a number, or a symbolic one.");
+  module.def("maybe_as_int", [](const c10::SymNode& node) { return node->maybe_as_int(); });
+  module.def("maybe_as_bool", [](const c10::SymNode& node) { return node->constant_bool(); });
+  module.def("sym_ite", [](const c10::SymNode& condition, const c10::SymNode& if_true, const c10::SymNode& if_false) {
+    return condition->sym_ite(if_true, if_false);
+  });
+  module.def("statically_known_true", [](const c10::SymNode& node) { return node->statically_known_true("", 0); });
+}
+
+}  // namespace transporters::python
