@@ -4,6 +4,7 @@
 
 #include "transporters/onnx/ir_fixes.h"
 #include "transporters/onnx/lower.h"
+#include "transporters/onnx/op_table.h"
 #include "transporters/onnx/size_ranges.h"
 
 namespace transporters::onnx {
@@ -33,7 +34,9 @@ IoNames name_io(const Program& program) {
     const bool is_made = output.value != nullptr || (expr && !expr->is_constant());
     // A model that returns the cache it mutated gives the new value once, under the returned name.
     const bool is_repeated = output.kind == OutputKind::UserInputMutation && user_outputs.contains(output.target);
-    names.outputs.push_back(is_made && !is_repeated ? output.target : "");
+    // A tensor that is the whole result has an empty path.
+    const std::string name = output.target.empty() ? "output" : output.target;
+    names.outputs.push_back(is_made && !is_repeated ? name : "");
     if (!names.outputs.back().empty()) out.insert(output.target);
   }
   for (auto& name : names.inputs) {
@@ -64,9 +67,15 @@ DataType data_type(const ValueType& type) {
   throw InternalError("unknown number type");
 }
 
+bool is_complex(const AtenValue* value) { return value->is_tensor() && c10::isComplexType(value->dtype()); }
+
+// Complex tensors are pairs of reals.
 Shape shape_of(const ValueType& type) {
   const auto* tensor = std::get_if<TensorType>(&type);
-  return tensor ? to_shape(tensor->sizes) : Shape{};
+  if (tensor == nullptr) return {};
+  Shape shape = to_shape(tensor->sizes);
+  if (c10::isComplexType(tensor->dtype)) shape.push_back(Dim::of(2));
+  return shape;
 }
 
 }  // namespace
@@ -146,6 +155,10 @@ class ProgramLowering {
   void add_input(const InputSpec& spec, const std::string& name) {
     if (name.empty()) return;
     const ValueType& type = spec.value->type();
+    if (is_complex(spec.value)) {
+      throw Error({.stage = "onnx"}, "input '" + name + "' is complex, which ONNX Runtime can't take; give its real and "
+                                     "imaginary parts (torch.view_as_real) and join them in the model");
+    }
     Value* value = model_.graph->add_input(name, data_type(type), shape_of(type));
     if (spec.kind != InputKind::UserInput) value->initializer = Tensor::of(program_.state.at(spec.target));
     lowering_.values_[spec.value] = value;
@@ -153,7 +166,8 @@ class ProgramLowering {
 
   void translate(const AtenNode& node) {
     for (const AtenValue* output : node.outputs()) {
-      if (output->is_tensor() && c10::isComplexType(output->dtype())) {
+      if (!is_complex(output)) continue;
+      if (!reads_pairs(node.op()) || program_.graph->is_output(output)) {
         throw lowering_.error(node, "makes a complex tensor ('" + output->name() +
                                         "'), which ONNX's ops can't take; compute with real and imaginary parts instead");
       }
@@ -177,7 +191,7 @@ class ProgramLowering {
         continue;
       }
       Value* value = outputs[i];
-      if (output->is_tensor()) value = lowering_.cast(value, output->dtype());
+      if (output->is_tensor()) value = lowering_.cast(value, c10::toRealValueType(output->dtype()));
       lowering_.values_[output] = value;
       describe(value, *output);
     }
