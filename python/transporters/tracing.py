@@ -113,7 +113,9 @@ def trace(
 
     patches = torch_patches.entries()
     if is_transformers:
-        patches += transformers_support.model_patches(transformers_support.holds_cache([*args, *kwargs.values()]))
+        patches += transformers_support.model_patches(
+            model, transformers_support.holds_cache([*args, *kwargs.values()])
+        )
     patches += registry.user_patches(backends)
     with (
         torch.no_grad(),
