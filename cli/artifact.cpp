@@ -44,6 +44,15 @@ class Pt2Artifact : public Artifact {
 
   std::map<std::string, TensorData> weights() const override { return program_.state; }
 
+  std::string attention() const override {
+    bool has_softmax = false;
+    for (const Node& node : *program_.graph) {
+      if (node.is("aten::scaled_dot_product_attention")) return "sdpa";
+      has_softmax |= node.schema().base_name().find("softmax") != std::string_view::npos;
+    }
+    return has_softmax ? "eager" : "";
+  }
+
  private:
   Program program_;
   Interpreter interpreter_;
@@ -67,7 +76,17 @@ class OnnxArtifact : public Artifact {
         }
       inputs_.push_back(std::move(info));
     }
+    bool has_softmax = false;
+    for (const auto& node : model.graph->nodes()) {
+      has_softmax |= node->op == "Softmax";
+      // Values carry the names of the program's.
+      for (const onnx::Value* output : node->outputs())
+        if (output->name().starts_with("scaled_dot_product_attention")) attention_ = "sdpa";
+    }
+    if (attention_.empty() && has_softmax) attention_ = "eager";
   }
+
+  std::string attention() const override { return attention_; }
 
   std::map<std::string, at::Tensor> run(const std::map<std::string, at::Tensor>& inputs) override {
     std::vector<at::Tensor> results = session_.run(inputs);
@@ -78,6 +97,7 @@ class OnnxArtifact : public Artifact {
 
  private:
   OnnxRuntimeSession session_;
+  std::string attention_;
 };
 
 }  // namespace

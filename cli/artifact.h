@@ -36,6 +36,8 @@ class Artifact {
   virtual std::map<std::string, at::Tensor> run(const std::map<std::string, at::Tensor>& inputs) = 0;
   // Weights by checkpoint name; empty when the format does not keep them under those.
   virtual std::map<std::string, TensorData> weights() const { return {}; }
+  // How its graph computes attention, "sdpa" or "eager"; "" when it shows neither.
+  virtual std::string attention() const { return ""; }
 
  protected:
   std::vector<ArtifactInput> inputs_;

@@ -83,6 +83,17 @@ std::string table_text(const std::vector<std::vector<std::string>>& rows) {
   return text;
 }
 
+const CLI::Validator kNotEmpty(
+    [](const std::string& text) { return text.empty() ? std::string("expected a text, got an empty one") : ""; }, "",
+    "not empty");
+
+void check_folder_of(const std::string& option, const std::string& file) {
+  const auto folder = std::filesystem::path(file).parent_path();
+  std::error_code ignored;
+  if (!folder.empty() && !std::filesystem::is_directory(folder, ignored))
+    throw UsageError(option + ": there is no folder '" + folder.string() + "' to write '" + file + "' to");
+}
+
 std::string json_argument(const std::string& option, const std::string& text_or_file) {
   const size_t start = text_or_file.find_first_not_of(" \t\n");
   if (start != std::string::npos && (text_or_file[start] == '{' || text_or_file[start] == '[')) return text_or_file;

@@ -11,6 +11,8 @@
 #include <string>
 #include <vector>
 
+#include "transporters/error.h"
+
 namespace transporters::cli {
 
 using Json = nlohmann::ordered_json;
@@ -69,6 +71,22 @@ std::string seconds_text(double seconds);
 
 // Rows of equal length as aligned columns; the first row is the head, underlined.
 std::string table_text(const std::vector<std::vector<std::string>>& rows);
+
+// An option's text that may not be empty: an empty name would silently do what leaving the option out does.
+extern const CLI::Validator kNotEmpty;
+
+// Calls `read`; its Error becomes a UsageError that names the option.
+template <typename F>
+auto read_option(const std::string& option, F read) {
+  try {
+    return read();
+  } catch (const Error& error) {
+    throw UsageError(option + ": " + error.message());
+  }
+}
+
+// Throws UsageError unless the folder that the file is to be written to is there.
+void check_folder_of(const std::string& option, const std::string& file);
 
 // JSON given on the command line: the text itself when it starts with '{' or '[', else the file of that name.
 std::string json_argument(const std::string& option, const std::string& text_or_file);

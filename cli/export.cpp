@@ -27,7 +27,7 @@ struct ExportArguments {
   std::optional<int64_t> opset;
   std::string dtype;
   std::string architecture;
-  std::string attention = "sdpa";
+  std::string attention;  // "": sdpa
   std::optional<int64_t> batch;
   std::optional<int64_t> sequence;
   bool json = false;
@@ -37,36 +37,51 @@ struct ExportArguments {
 constexpr int64_t kExampleBatch = 2;
 constexpr int64_t kExampleSequence = 5;
 constexpr int64_t kLargestExample = 1 << 20;
+const std::string kOpsets = std::to_string(OnnxConfig::kMinOpset) + " to " + std::to_string(OnnxConfig::kMaxOpset);
+
+DynamicShapes dynamic_shapes(const ExportArguments& arguments) {
+  const std::string text = json_argument("--dynamic-shapes", arguments.dynamic_shapes);
+  auto shapes = read_option("--dynamic-shapes", [&] { return DynamicShapes::from_json(text); });
+  size_t axes = 0;
+  for (const AxisDims& dims : shapes.positional()) axes += dims.size();
+  for (const auto& [input, dims] : shapes.named()) axes += dims.size();
+  if (axes == 0)
+    throw UsageError("--dynamic-shapes: names no axis; expected JSON such as {\"input_ids\": {\"0\": \"batch\"}}");
+  return shapes;
+}
 
 // --config first, then what the flags say.
 ExportConfig export_config(const ExportArguments& arguments, ExportFormat format) {
   ExportConfig config = AutoExportConfig::for_format(format);
   if (!arguments.config.empty()) {
     const std::string text = json_argument("--config", arguments.config);
-    if (format == ExportFormat::Onnx)
-      config = OnnxConfig::from_json(text);
-    else
-      config = DynamoConfig::from_json(text);
+    config = read_option("--config", [&]() -> ExportConfig {
+      if (format == ExportFormat::Onnx) return OnnxConfig::from_json(text);
+      return DynamoConfig::from_json(text);
+    });
   }
   std::visit(
       [&](auto& fields) {
         fields.dynamic = fields.dynamic || arguments.dynamic;
-        if (!arguments.dynamic_shapes.empty())
-          fields.dynamic_shapes = DynamicShapes::from_json(json_argument("--dynamic-shapes", arguments.dynamic_shapes));
+        if (!arguments.dynamic_shapes.empty()) fields.dynamic_shapes = dynamic_shapes(arguments);
       },
       config);
   if (arguments.opset) {
     auto* onnx = std::get_if<OnnxConfig>(&config);
     if (!onnx) throw UsageError("--opset goes with --to onnx");
+    if (*arguments.opset < OnnxConfig::kMinOpset || *arguments.opset > OnnxConfig::kMaxOpset)
+      throw UsageError("--opset: expected " + kOpsets + ", got " + std::to_string(*arguments.opset));
     onnx->opset_version = *arguments.opset;
-    *onnx = OnnxConfig::from_json(onnx->to_json());  // checks the range
   }
   return config;
 }
 
 LoadOptions load_options(const ExportArguments& arguments) {
   LoadOptions options;
-  options.attention = arguments.attention;
+  if (!arguments.attention.empty()) {
+    options.attention = arguments.attention;
+    read_option("--attention", [&] { return attention_implementation(arguments.attention); });
+  }
   if (!arguments.dtype.empty()) {
     options.dtype = dtype_from_name(arguments.dtype);
     const bool computes = options.dtype && (*options.dtype == at::kFloat || *options.dtype == at::kHalf ||
@@ -80,17 +95,30 @@ LoadOptions load_options(const ExportArguments& arguments) {
 struct Result {
   std::optional<ExportedModel> exported;
   std::string architecture;
+  std::vector<std::string> files;  // names of what was written
   double load_seconds = 0;
   double export_seconds = 0;
   double write_seconds = 0;
 };
 
+// --sequence is of no use to a model of images.
+void check_takes_tokens(const PreTrainedModel& model) {
+  std::string names;
+  for (const InputInfo& input : model.inputs()) {
+    if (std::find(input.axes.begin(), input.axes.end(), "sequence") != input.axes.end()) return;
+    names += (names.empty() ? "" : ", ") + input.name;
+  }
+  throw UsageError("--sequence: " + model.architecture() + " takes no tokens, its input is " + names);
+}
+
 template <typename Exporter, typename Config>
 Result export_checkpoint(const ExportArguments& arguments, const Config& config, Progress& progress) {
+  const LoadOptions options = load_options(arguments);
   Result result;
   Stopwatch watch;
   progress.step("reading " + arguments.source);
-  const auto model = load_model(arguments.source, load_options(arguments), arguments.architecture);
+  const auto model = load_model(arguments.source, options, arguments.architecture, "--architecture");
+  if (arguments.sequence) check_takes_tokens(*model);
   result.architecture = model->architecture();
   result.load_seconds = watch.lap();
   progress.step("tracing " + result.architecture);
@@ -104,11 +132,12 @@ Result export_checkpoint(const ExportArguments& arguments, const Config& config,
 template <typename Exporter, typename Config>
 Result convert_pt2(const ExportArguments& arguments, const Config& config, Progress& progress) {
   const bool for_checkpoints = arguments.dynamic || !arguments.dynamic_shapes.empty() || !arguments.dtype.empty() ||
-                               !arguments.architecture.empty() || arguments.batch || arguments.sequence;
+                               !arguments.architecture.empty() || !arguments.attention.empty() || arguments.batch ||
+                               arguments.sequence;
   if (for_checkpoints)
     throw UsageError(
-        "a .pt2 has its sizes and types: --dynamic, --dynamic-shapes, --dtype, --architecture, --batch and --sequence "
-        "go with a checkpoint folder");
+        "a .pt2 has its sizes and types: --dynamic, --dynamic-shapes, --dtype, --architecture, --attention, --batch "
+        "and --sequence go with a checkpoint folder");
   Result result;
   Stopwatch watch;
   progress.step("reading " + arguments.source);
@@ -117,26 +146,16 @@ Result convert_pt2(const ExportArguments& arguments, const Config& config, Progr
   result.load_seconds = watch.lap();
   progress.step("converting");
   result.exported = Exporter().convert(std::move(program), config);
+  result.exported->sources = {arguments.source};
   result.export_seconds = watch.lap();
   return result;
 }
 
-// Name and size of each file that save_pretrained wrote: not of what other exports left in the folder.
-std::vector<std::pair<std::string, uint64_t>> files_of(const fs::path& folder, ExportFormat format) {
-  std::vector<std::pair<std::string, uint64_t>> files;
-  for (const auto& entry : fs::directory_iterator(folder))
-    if (const fs::path& extension = entry.path().extension();
-        entry.is_regular_file() && (extension == ".json" || (format == ExportFormat::Dynamo
-                                                                 ? extension == ".pt2"
-                                                                 : extension == ".onnx" || extension == ".data")))
-      files.emplace_back(entry.path().filename().string(), entry.file_size());
-  std::sort(files.begin(), files.end());
-  return files;
-}
-
 void print_result(const ExportArguments& arguments, ExportFormat format, const Result& result) {
-  const auto files = files_of(arguments.out, format);
-  const auto warnings = version_warnings();
+  std::vector<std::pair<std::string, uint64_t>> files;
+  for (const std::string& name : result.files) files.emplace_back(name, fs::file_size(fs::path(arguments.out) / name));
+  auto warnings = version_warnings();
+  warnings.insert(warnings.end(), result.exported->warnings.begin(), result.exported->warnings.end());
   if (arguments.json) {
     Json json;
     json["format"] = to_string(format);
@@ -162,13 +181,7 @@ void print_result(const ExportArguments& arguments, ExportFormat format, const R
 }
 
 int run_export(const ExportArguments& arguments) {
-  const ExportFormat format = [&] {
-    try {
-      return parse_export_format(arguments.to);
-    } catch (const Error& error) {
-      throw UsageError("--to: " + error.message());
-    }
-  }();
+  const ExportFormat format = read_option("--to", [&] { return parse_export_format(arguments.to); });
   check_available(format);
   const fs::path source = arguments.source;
   if (!fs::exists(source)) throw UsageError("there is no file or folder '" + arguments.source + "'");
@@ -192,7 +205,7 @@ int run_export(const ExportArguments& arguments) {
       config);
   Stopwatch watch;
   progress.step("writing " + arguments.out);
-  result.exported->save_pretrained(arguments.out);
+  result.files = result.exported->save_pretrained(arguments.out);
   result.write_seconds = watch.lap();
   progress.clear();
   print_result(arguments, format, result);
@@ -205,19 +218,26 @@ void add_export(CLI::App& app, Command& chosen) {
   CLI::App* command = app.add_subcommand("export", "Export a checkpoint folder, or a .pt2 file, to another format");
   const auto arguments = std::make_shared<ExportArguments>();
   command->add_option("source", arguments->source, "Checkpoint folder (config.json, *.safetensors), or a .pt2 file")
-      ->required();
+      ->required()
+      ->check(kNotEmpty);
   command->add_option("--to", arguments->to, "dynamo (.pt2) or onnx")->required();
   command->add_option("--out", arguments->out, "Output folder")->required();
   command->add_flag("--dynamic", arguments->dynamic, "Every axis of every input is dynamic");
-  command->add_option("--dynamic-shapes", arguments->dynamic_shapes,
-                      R"(Dynamic axes by input, JSON or a file of it: {"input_ids": {"0": "batch"}})");
-  command->add_option("--config", arguments->config, "Export config, JSON or a file of it; other options win over it");
-  command->add_option("--opset", arguments->opset, "ONNX opset, 18 to 23");
-  command->add_option("--dtype", arguments->dtype,
-                      "float32, float16, bfloat16 or float64, in place of the checkpoint's");
-  command->add_option("--architecture", arguments->architecture,
-                      "Model class, such as BertForMaskedLM, in place of the one config.json names");
-  command->add_option("--attention", arguments->attention, "sdpa or eager")->capture_default_str();
+  command
+      ->add_option("--dynamic-shapes", arguments->dynamic_shapes,
+                   R"(Dynamic axes by input, JSON or a file of it: {"input_ids": {"0": "batch"}})")
+      ->check(kNotEmpty);
+  command->add_option("--config", arguments->config, "Export config, JSON or a file of it; other options win over it")
+      ->check(kNotEmpty);
+  command->add_option("--opset", arguments->opset, "ONNX opset, " + kOpsets);
+  command
+      ->add_option("--dtype", arguments->dtype, "float32, float16, bfloat16 or float64, in place of the checkpoint's")
+      ->check(kNotEmpty);
+  command
+      ->add_option("--architecture", arguments->architecture,
+                   "Model class, such as BertForMaskedLM, in place of the one config.json names")
+      ->check(kNotEmpty);
+  command->add_option("--attention", arguments->attention, "sdpa (the default) or eager")->check(kNotEmpty);
   command->add_option("--batch", arguments->batch, "Batch of the example that is traced")
       ->check(CLI::Range(int64_t{1}, kLargestExample));
   command->add_option("--sequence", arguments->sequence, "Length of the example that is traced")

@@ -321,9 +321,11 @@ void add_inspect(CLI::App& app, Command& chosen) {
   command->add_option("path", *path, "A .pt2, .onnx or .safetensors file, an export folder or a checkpoint folder")
       ->required();
   command->add_flag("--json", *json, "Print as JSON");
-  command->add_option("--html", *html, "Write a page with every module, node and weight to this file, too");
+  command->add_option("--html", *html, "Write a page with every module, node and weight to this file, too")
+      ->check(kNotEmpty);
   command->callback([&chosen, path, json, html] {
     chosen = [path, json, html] {
+      if (!html->empty()) check_folder_of("--html", *html);
       const Inspected inspected = inspect(*path);
       if (!html->empty()) write_page(*html, html_page(base_name(*path), inspected.facts, inspected.files));
       if (*json)

@@ -11,10 +11,12 @@
 namespace transporters::cli {
 namespace {
 
-// One line on stderr, and on stdout a JSON object for callers that asked for JSON.
+// One line on stderr, or on stdout a JSON object for callers that asked for JSON.
 void report(bool json, const std::string& stage, const std::string& line, Json details) {
-  std::cerr << "error: " << line << "\n";
-  if (!json) return;
+  if (!json) {
+    std::cerr << "error: " << line << "\n";
+    return;
+  }
   details["stage"] = stage;
   details["message"] = line;
   print_json(Json{{"error", details}});

@@ -26,6 +26,7 @@ std::string shape_text(const at::Tensor& tensor) {
 }
 
 int run_run(const RunArguments& arguments) {
+  check_folder_of("--output", arguments.output);
   const Export exported = open_export(arguments.path);
   Progress progress;
   progress.step("loading " + arguments.path);
@@ -56,10 +57,16 @@ void add_run(CLI::App& app, Command& chosen) {
   CLI::App* command = app.add_subcommand("run", "Run an export on tensors of a safetensors file");
   const auto arguments = std::make_shared<RunArguments>();
   command->add_option("export", arguments->path, "Export folder, or a .pt2 or .onnx file")->required();
-  command->add_option("--input", arguments->input, "safetensors file with a tensor for each input")->required();
-  command->add_option("--output", arguments->output, "safetensors file to write the outputs to")->required();
-  command->add_option("--component", arguments->component, "Which graph, when the export has several");
-  command->add_option("--onnxruntime", arguments->onnxruntime, "The ONNX Runtime library (libonnxruntime.so)");
+  command->add_option("--input", arguments->input, "safetensors file with a tensor for each input")
+      ->required()
+      ->check(kNotEmpty);
+  command->add_option("--output", arguments->output, "safetensors file to write the outputs to")
+      ->required()
+      ->check(kNotEmpty);
+  command->add_option("--component", arguments->component, "Which graph, when the export has several")
+      ->check(kNotEmpty);
+  command->add_option("--onnxruntime", arguments->onnxruntime, "The ONNX Runtime library (libonnxruntime.so)")
+      ->check(kNotEmpty);
   command->add_flag("--json", arguments->json, "Print the result as JSON");
   command->callback([&chosen, arguments] { chosen = [arguments] { return run_run(*arguments); }; });
 }

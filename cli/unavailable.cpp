@@ -26,8 +26,7 @@ void add_unavailable_export_options(CLI::App& command) {
 }
 
 void check_available(ExportFormat format) {
-  if (format != ExportFormat::Dynamo && format != ExportFormat::Onnx)
-    refuse("format '" + std::string(to_string(format)) + "'");
+  if (!is_available(format)) refuse("format '" + std::string(to_string(format)) + "'");
 }
 
 }  // namespace transporters::cli

@@ -1,8 +1,7 @@
 // transporters verify DIR [--reference CHECKPOINT]: runs the artefact at several sizes and compares it with the eager
-// model of the native zoo; where they differ, tells at which node that starts.
-#include <ATen/ATen.h>
+// model of the native zoo, or with a .pt2; where they differ, tells at which node that starts.
+#include <ATen/core/Tensor.h>
 
-#include <fstream>
 #include <cmath>
 #include <iostream>
 #include <nlohmann/json.hpp>
@@ -10,13 +9,11 @@
 
 #include "cli/artifact.h"
 #include "cli/common.h"
-#include "transporters/checkpoint/config.h"
-#include "transporters/checkpoint/safetensors.h"
+#include "cli/reference.h"
 #include "transporters/dynamo/pt2.h"
 #include "transporters/error.h"
-#include "transporters/models/auto.h"
+#include "transporters/layers/attention.h"
 #include "transporters/verify/divergence.h"
-#include "transporters/verify/temporary_folder.h"
 
 namespace transporters::cli {
 namespace {
@@ -32,7 +29,7 @@ struct VerifyArguments {
   std::string path;
   std::string reference;
   std::string component;
-  std::string attention = "sdpa";
+  std::string attention;  // "": the export's
   std::string onnxruntime;
   std::optional<double> tolerance;
   bool bisect = false;
@@ -41,50 +38,16 @@ struct VerifyArguments {
 
 [[noreturn]] void fail(const std::string& message) { throw Error(ErrorContext{.stage = "verify"}, message); }
 
-// The eager model: from the reference checkpoint, else from the artefact's own weights.
-std::shared_ptr<PreTrainedModel> load_reference(const VerifyArguments& arguments, const Export& exported,
-                                                const ManifestEntry& component, const Artifact& artifact) {
-  LoadOptions options;
-  options.dtype = dtype_from_name(component.metadata.export_dtype);
-  options.attention = arguments.attention;
-  const std::string& architecture = component.metadata.architecture;
-  if (!arguments.reference.empty()) return load_model(arguments.reference, options, architecture);
-  const auto weights = artifact.weights();
-  const fs::path config = exported.folder / "config.json";
-  if (weights.empty() || exported.folder.empty() || !fs::exists(config))
-    throw UsageError("give --reference CHECKPOINT: '" + arguments.path +
-                     "' does not keep config.json and the weights under their checkpoint's names");
-  const TemporaryFolder folder;
-  fs::copy_file(config, folder.path() / "config.json");
-  write_safetensors(folder.path() / "model.safetensors", {weights.begin(), weights.end()});
-  return load_model(folder.path(), options, architecture);
-}
-
-// Masks some tokens of each row: rows in turn are whole, padded on the left, padded on the right.
-void pad(at::Tensor& mask) {
-  const int64_t length = mask.size(1);
-  const int64_t padded = length / 3;
-  if (padded == 0) return;
-  for (int64_t row = 0; row < mask.size(0); ++row) {
-    const int64_t kind = (row + length) % 3;
-    if (kind == 1) mask[row].slice(0, 0, padded).zero_();
-    if (kind == 2) mask[row].slice(0, length - padded, length).zero_();
-  }
-}
-
-// Inputs of these sizes; nullopt when the artefact does not take them.
-std::optional<ModelInputs> make_inputs(const PreTrainedModel& model, const Artifact& artifact, int64_t batch,
-                                       int64_t length) {
-  ModelInputs inputs = model.example_inputs(batch, length);
-  if (at::Tensor mask = inputs.tensor("attention_mask"); mask.defined() && mask.dim() == 2) {
-    mask = mask.clone();
-    pad(mask);
-    inputs.set("attention_mask", mask);
-  }
+// Inputs of these sizes; nullopt when the artefact or the reference does not take them.
+std::optional<NamedTensors> make_inputs(const Reference& reference, const Artifact& artifact, int64_t batch,
+                                        int64_t length) {
+  auto inputs = reference.inputs(batch, length);
+  if (!inputs) return std::nullopt;
   for (const auto& input : artifact.inputs()) {
-    const at::Tensor tensor = inputs.tensor(input.name);
-    if (!tensor.defined())
+    const auto found = inputs->find(input.name);
+    if (found == inputs->end())
       fail("the artefact takes '" + input.name + "', for which there is no sample; try 'transporters run'");
+    const at::Tensor& tensor = found->second;
     if (static_cast<size_t>(tensor.dim()) != input.sizes.size()) return std::nullopt;
     for (int64_t axis = 0; axis < tensor.dim(); ++axis)
       if (!input.sizes[axis].contains(tensor.size(axis))) return std::nullopt;
@@ -97,13 +60,13 @@ struct WorstOutput {
   std::string name;
 };
 
-WorstOutput compare(const std::map<std::string, at::Tensor>& actual, const ModelOutput& expected) {
+WorstOutput compare(const NamedTensors& actual, const NamedTensors& expected) {
   WorstOutput worst;
-  for (const auto& [path, tensor] : expected.leaves()) {
+  for (const auto& [path, tensor] : expected) {
     // An ONNX output that shares its name with an input is "output.<name>".
     auto found = actual.find(path);
     if (found == actual.end()) found = actual.find("output." + path);
-    if (found == actual.end()) fail("the artefact has no output '" + path + "', which the model returns");
+    if (found == actual.end()) fail("the artefact has no output '" + path + "', which the reference returns");
     const Difference difference = largest_difference(found->second, tensor);
     if (worst.name.empty() || difference.relative > worst.difference.relative) worst = {difference, path};
   }
@@ -254,30 +217,37 @@ ExportConfig export_config(const Export& exported, const ManifestEntry& componen
 }
 
 DivergenceReport bisect(const VerifyArguments& arguments, const Export& exported, const ManifestEntry& component,
-                        const std::shared_ptr<PreTrainedModel>& model, const std::map<std::string, at::Tensor>& inputs,
-                        double tolerance) {
-  const auto [batch, length] = traced_sizes(component).value_or(kTracedSizes);
-  ModelInputs traced;
-  for (const auto& [name, tensor] : model->example_inputs(batch, length).leaves())
-    if (inputs.contains(name)) traced.set(name, tensor);
-  const ExportConfig config = export_config(exported, component);
-  const Program reference = reference_program(model, traced, config);
+                        const Reference& reference, const NamedTensors& inputs, double tolerance) {
+  const Program program =
+      reference.program(traced_sizes(component).value_or(kTracedSizes), inputs, export_config(exported, component));
   const DivergenceOptions options{.tolerance = tolerance, .onnxruntime = arguments.onnxruntime};
   const fs::path file = exported.folder / component.file;
-  if (exported.format == ExportFormat::Onnx) return find_divergence(file, reference, inputs, options);
-  return find_divergence(dynamo::load(file), reference, inputs, options);
+  if (exported.format == ExportFormat::Onnx) return find_divergence(file, program, inputs, options);
+  return find_divergence(dynamo::load(file), program, inputs, options);
+}
+
+// Rows that attend to nothing come out differently, so another kind of attention is a likely reason.
+void hint_at_attention(const Reference& reference, const ManifestEntry& component, const Artifact& artifact) {
+  if (reference.attention().empty()) return;
+  const std::string own = component.metadata.attention.empty() ? artifact.attention() : component.metadata.attention;
+  if (own == reference.attention()) return;
+  const std::string computed = "the eager model computes attention as '" + reference.attention() + "'";
+  print_note(own.empty() ? computed + ", and the export does not tell how it does; try --attention eager or sdpa"
+                         : computed + ", the export as '" + own + "'; try --attention " + own);
 }
 
 int run_verify(const VerifyArguments& arguments) {
   if (arguments.tolerance && std::isnan(*arguments.tolerance)) throw UsageError("--tolerance: expected a number, got nan");
+  if (!arguments.attention.empty())
+    read_option("--attention", [&] { return attention_implementation(arguments.attention); });
   const Export exported = open_export(arguments.path);
   const ManifestEntry& component = find_component(exported, arguments.component);
   Progress progress;
   progress.step("loading " + arguments.path);
   const auto artifact = open_artifact(exported, component, arguments.onnxruntime);
   progress.step("loading the reference");
-  const auto model = load_reference(arguments, exported, component, *artifact);
-  const double tolerance = arguments.tolerance.value_or(default_tolerance(model->dtype()));
+  const auto reference = open_reference({arguments.reference, arguments.attention}, exported, component, *artifact);
+  const double tolerance = arguments.tolerance.value_or(default_tolerance(reference->dtype()));
 
   std::vector<std::pair<int64_t, int64_t>> sizes;
   for (const int64_t batch : kBatches)
@@ -288,20 +258,19 @@ int run_verify(const VerifyArguments& arguments) {
   std::set<std::pair<int64_t, int64_t>> done;
   int64_t skipped = 0;
   bool ok = true;
-  std::map<std::string, at::Tensor> examined;  // inputs of the first run that differs, or else of the last one
+  NamedTensors examined;  // inputs of the first run that differs, or else of the last one
   size_t examined_run = 0;
   for (const auto& [batch, length] : sizes) {
     if (!done.emplace(batch, length).second) continue;
-    const auto inputs = make_inputs(*model, *artifact, batch, length);
+    const auto inputs = make_inputs(*reference, *artifact, batch, length);
     if (!inputs) {
       ++skipped;
       continue;
     }
     progress.step("batch " + std::to_string(batch) + ", length " + std::to_string(length));
-    std::map<std::string, at::Tensor> named;
-    for (const auto& input : artifact->inputs()) named.emplace(input.name, inputs->tensor(input.name));
-    const at::NoGradGuard no_gradients;
-    const WorstOutput worst = compare(artifact->run(named), model->forward(*inputs));
+    NamedTensors named;
+    for (const auto& input : artifact->inputs()) named.emplace(input.name, inputs->at(input.name));
+    const WorstOutput worst = compare(artifact->run(named), reference->run(*inputs));
     runs.push_back({batch, length, worst, worst.difference.relative <= tolerance});
     if (ok) {
       examined = named;
@@ -314,7 +283,7 @@ int run_verify(const VerifyArguments& arguments) {
     const Run& run = runs[examined_run];
     progress.step("comparing node by node");
     try {
-      bisection = {run.batch, run.length, bisect(arguments, exported, component, model, examined, tolerance)};
+      bisection = {run.batch, run.length, bisect(arguments, exported, component, *reference, examined, tolerance)};
     } catch (const Error& error) {
       // The verdict is told even so.
       if (ok) throw;
@@ -332,6 +301,7 @@ int run_verify(const VerifyArguments& arguments) {
     print_runs(runs, skipped, tolerance, ok);
     if (bisection) print_bisection(*bisection);
   }
+  if (!ok) hint_at_attention(*reference, component, *artifact);
   return ok ? kDone : kVerificationFailed;
 }
 
@@ -341,14 +311,21 @@ void add_verify(CLI::App& app, Command& chosen) {
   CLI::App* command = app.add_subcommand("verify", "Run an export at several sizes and compare it with eager");
   const auto arguments = std::make_shared<VerifyArguments>();
   command->add_option("export", arguments->path, "Export folder, or a .pt2 or .onnx file")->required();
-  command->add_option("--reference", arguments->reference,
-                      "Checkpoint folder of the eager model; a .pt2 export can be compared with its own weights");
-  command->add_option("--component", arguments->component, "Which graph, when the export has several");
-  command->add_option("--attention", arguments->attention, "sdpa or eager: attention of the eager model")
-      ->capture_default_str();
+  command
+      ->add_option(
+          "--reference", arguments->reference,
+          "Checkpoint folder of the eager model, or a .pt2; a .pt2 export can be compared with its own weights")
+      ->check(kNotEmpty);
+  command->add_option("--component", arguments->component, "Which graph, when the export has several")
+      ->check(kNotEmpty);
+  command
+      ->add_option("--attention", arguments->attention,
+                   "sdpa or eager: attention of the eager model; by default as the export says")
+      ->check(kNotEmpty);
   command->add_option("--tolerance", arguments->tolerance, "Largest difference, as a part of the largest value")
       ->check(CLI::Range(0.0, 1e9));
-  command->add_option("--onnxruntime", arguments->onnxruntime, "The ONNX Runtime library (libonnxruntime.so)");
+  command->add_option("--onnxruntime", arguments->onnxruntime, "The ONNX Runtime library (libonnxruntime.so)")
+      ->check(kNotEmpty);
   command->add_flag("--bisect", arguments->bisect, "Compare node by node even when the outputs are equal");
   command->add_flag("--json", arguments->json, "Print the result as JSON");
   command->callback([&chosen, arguments] { chosen = [arguments] { return run_verify(*arguments); }; });

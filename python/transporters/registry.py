@@ -82,7 +82,7 @@ def replaced(entries: list[tuple[Any, str, Factory]]) -> Iterator[None]:
         for owner, name, factory in entries:
             own = name in vars(owner) if hasattr(owner, "__dict__") else False
             raw = vars(owner)[name] if own else None
-            replacement = factory(getattr(owner, name))
+            replacement = factory(getattr(owner, name, None))
             if isinstance(raw, staticmethod) and not isinstance(replacement, staticmethod):
                 replacement = staticmethod(replacement)
             undo.append((owner, name, raw, own))

@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from . import _C, dims, pytrees, registry, state, torch_patches, transformers_support
+from . import _C, dims, pytrees, registry, state, symbolic_builtins, torch_patches, transformers_support
 from ._C import ExportError
 from .configs import DynamoConfig
 
@@ -111,10 +111,15 @@ def trace(
         dumped = pytrees.dumps(out_spec, "the outputs")
         return list(zip(pytrees.leaf_paths(dumped), out_leaves)), dumped
 
+    is_dynamic = any(axis is not None for leaf_axes in axes for axis in leaf_axes)
     patches = torch_patches.entries()
+    if is_dynamic:
+        patches += symbolic_builtins.entries(model)
     if is_transformers:
         patches += transformers_support.model_patches(
-            model, transformers_support.holds_cache([*args, *kwargs.values()])
+            model,
+            with_cache=transformers_support.holds_cache([*args, *kwargs.values()]),
+            is_dynamic=is_dynamic,
         )
     patches += registry.user_patches(backends)
     with (

@@ -51,7 +51,7 @@ def holds_cache(inputs: Iterable[Any]) -> bool:
     return any(is_cache_object(value) for value in inputs)
 
 
-def model_patches(model: torch.nn.Module, with_cache: bool) -> list[tuple[Any, str, Any]]:
+def model_patches(model: torch.nn.Module, with_cache: bool, is_dynamic: bool) -> list[tuple[Any, str, Any]]:
     """What is replaced while this model is traced: the patches of this package, and where it has none, transformers' own
     (registered where its Dynamo exporter is defined) for the modules that are loaded. Its patches of torch are not needed:
     this engine sees torch's ops themselves. Those of cache classes are for caches that are inputs: what a first call
@@ -68,7 +68,34 @@ def model_patches(model: torch.nn.Module, with_cache: bool) -> list[tuple[Any, s
         owner = _loaded(path)
         if owner is not None and hasattr(owner, attribute) and (owner, attribute) not in replaced:
             entries.append((owner, attribute, factory))
+    if is_dynamic:
+        entries.append((torch.jit, "is_tracing", _is_tracing))
+        # Bound by name where they are used; int() of a size must stay symbolic there too.
+        for module_name, module in list(sys.modules.items()):
+            if module_name.startswith("transformers.") and module is not None:
+                names = vars(module)
+                if "torch_int" in names:
+                    entries.append((module, "torch_int", lambda _: _torch_int))
+                if "torch_float" in names:
+                    entries.append((module, "torch_float", lambda _: _torch_float))
     return entries + ours
+
+
+def _is_tracing(original):
+    """Models interpolate position embeddings whatever the size when they are traced, so that other image sizes work."""
+
+    def is_tracing():
+        return original() or "interpolate" in sys._getframe(1).f_code.co_name
+
+    return is_tracing
+
+
+def _torch_int(value):
+    return torch.sym_int(value) if isinstance(value, (torch.SymInt, torch.SymFloat)) else int(value)
+
+
+def _torch_float(value):
+    return torch.sym_float(value) if isinstance(value, (torch.SymInt, torch.SymFloat)) else float(value)
 
 
 def _loaded(path: str) -> Any:

@@ -130,6 +130,16 @@ TEST_CASE("rotary settings in every spelling") {
             .original_max_position_embeddings == 16);
 }
 
+TEST_CASE("numbers out of range") {
+  const auto config = parse(R"({"negative": -1e-6, "zero": 0, "huge": 1e308})");
+  CHECK(config.non_negative_real("zero", 1.0) == 0.0);
+  CHECK(config.non_negative_real("absent", 0.5) == 0.5);
+  CHECK(config.positive_real("huge", 1.0) == 1e308);
+  CHECK(error([&] { config.non_negative_real("negative", 1.0); }) ==
+        kPrefix + "'negative' expected a number of 0 or more, got -1e-06");
+  CHECK(error([&] { config.positive_real("zero", 1.0); }) == kPrefix + "'zero' expected a number above 0, got 0");
+}
+
 TEST_CASE("rotary settings that make no sense") {
   const auto message = [](const std::string& text) { return error([&] { tp::rope_parameters(parse(text)); }); };
   CHECK(message(R"({"rope_parameters": {"rope_type": "yarm"}})") ==
@@ -139,6 +149,11 @@ TEST_CASE("rotary settings that make no sense") {
   CHECK(message(R"({"rope_scaling": {"type": "linear", "factor": 0}})") ==
         kPrefix + "'rope_scaling.factor' expected a number above 0, got 0");
   CHECK(message(R"({"rope_theta": -1})") == kPrefix + "'rope_theta' expected a number above 0, got -1");
+  CHECK(message(R"({"rope_theta": 0})") == kPrefix + "'rope_theta' expected a number above 0, got 0");
+  CHECK(message(R"({"rope_scaling": {"type": "yarn", "factor": 2, "attention_factor": -1}})") ==
+        kPrefix + "'rope_scaling.attention_factor' expected a number above 0, got -1");
+  CHECK(message(R"({"rope_scaling": {"type": "longrope", "short_factor": [1, 0], "long_factor": [1, 1]}})") ==
+        kPrefix + "'rope_scaling.short_factor' expected a number above 0, got 0");
   CHECK(message(R"({"rope_scaling": 4})") == kPrefix + "'rope_scaling' expected an object, got 4");
   CHECK(message(R"({"partial_rotary_factor": 2})") ==
         kPrefix + "'partial_rotary_factor' expected a number above 0 and at most 1, got 2");

@@ -2,7 +2,6 @@
 
 #include <doctest/doctest.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstring>
@@ -10,21 +9,13 @@
 #include <iterator>
 #include <vector>
 
+#include "tests/checkpoint/temporary_folder.h"
 #include "transporters/error.h"
 
 using namespace transporters;
 namespace fs = std::filesystem;
 
 namespace {
-
-struct Folder {
-  fs::path path;
-  Folder() {
-    std::string name = (fs::temp_directory_path() / "atomic_file.XXXXXX").string();
-    path = mkdtemp(name.data());
-  }
-  ~Folder() { fs::remove_all(path); }
-};
 
 std::string read(const fs::path& path) {
   std::ifstream file(path, std::ios::binary);
@@ -38,8 +29,9 @@ size_t entries(const fs::path& path) { return static_cast<size_t>(std::distance(
 }  // namespace
 
 TEST_CASE("files appear at commit, and nothing before") {
-  Folder folder;
-  const fs::path out = folder.path / "模型 ü" / "sp ace";
+  const tests::TemporaryFolder temporary;
+  const fs::path folder = temporary.path();
+  const fs::path out = folder / "模型 ü" / "sp ace";
   AtomicFiles files(out);
   files.create("a'b#.").write("first");
   files.create("b").write("second");
@@ -51,72 +43,98 @@ TEST_CASE("files appear at commit, and nothing before") {
 }
 
 TEST_CASE("without commit the folder is as it was") {
-  Folder folder;
+  const tests::TemporaryFolder temporary;
+  const fs::path folder = temporary.path();
   {
-    AtomicFiles files(folder.path / "new" / "deep");
+    AtomicFiles files(folder / "new" / "deep");
     files.create("a").write(std::string(3 << 20, 'x'));
-    CHECK(fs::exists(folder.path / "new" / "deep"));
+    CHECK(fs::exists(folder / "new" / "deep"));
   }
-  CHECK(entries(folder.path) == 0);
-  put(folder.path / "a", "old");
+  CHECK(entries(folder) == 0);
+  put(folder / "a", "old");
   {
-    AtomicFiles files(folder.path);
+    AtomicFiles files(folder);
     files.create("a").write("new");
   }
-  CHECK(read(folder.path / "a") == "old");
-  CHECK(entries(folder.path) == 1);
+  CHECK(read(folder / "a") == "old");
+  CHECK(entries(folder) == 1);
 }
 
 TEST_CASE("a rename that fails brings the old files back") {
-  Folder folder;
-  put(folder.path / "a", "old");
-  fs::create_directories(folder.path / "b" / "inside");
+  const tests::TemporaryFolder temporary;
+  const fs::path folder = temporary.path();
+  put(folder / "a", "old");
+  fs::create_directories(folder / "b" / "inside");
   {
-    AtomicFiles files(folder.path);
+    AtomicFiles files(folder);
     files.create("a").write("new");
     files.create("b").write("new");
     try {
       files.commit();
       FAIL("a folder was replaced by a file");
     } catch (const Error& error) {
-      CHECK(std::string(error.what()).find((folder.path / "b").string()) != std::string::npos);
+      CHECK(std::string(error.what()).find((folder / "b").string()) != std::string::npos);
       CHECK(std::string(error.what()).find("Is a directory") != std::string::npos);
     }
   }
-  CHECK(read(folder.path / "a") == "old");
-  CHECK(entries(folder.path) == 2);
+  CHECK(read(folder / "a") == "old");
+  CHECK(entries(folder) == 2);
 }
 
 TEST_CASE("old files are replaced, and removed when asked for") {
-  Folder folder;
-  put(folder.path / "a", "a longer old text");
-  put(folder.path / "stale", "x");
-  AtomicFiles files(folder.path);
+  const tests::TemporaryFolder temporary;
+  const fs::path folder = temporary.path();
+  put(folder / "a", "a longer old text");
+  put(folder / "stale", "x");
+  AtomicFiles files(folder);
   files.create("a").write("new");
   files.remove("stale");
   files.remove("was never there");
   files.commit();
-  CHECK(read(folder.path / "a") == "new");
-  CHECK(entries(folder.path) == 1);
+  CHECK(read(folder / "a") == "new");
+  CHECK(entries(folder) == 1);
+}
+
+TEST_CASE("what a dead writer left goes at the next commit, what a living one writes stays") {
+  const tests::TemporaryFolder temporary;
+  const fs::path folder = temporary.path();
+  put(folder / ".a.1-0.tmp", "stale");
+  put(folder / ".a.b.99-12.tmp", "stale");
+  for (const char* name : {".mine.tmp", ".a.1-0.tmpx", ".a.1-x.tmp", "a.1-0.tmp", ".1-0.tmp"}) put(folder / name, "");
+  fs::create_directory(folder / ".folder.1-0.tmp");
+  AtomicFiles running(folder);
+  running.create("b").write("later");
+  AtomicFiles files(folder);
+  files.create("a").write("new");
+  CHECK(files.commit() == std::vector<std::string>{"a"});
+  CHECK_FALSE(fs::exists(folder / ".a.1-0.tmp"));
+  CHECK_FALSE(fs::exists(folder / ".a.b.99-12.tmp"));
+  CHECK(entries(folder) == 8);  // a, the running one's, five other names and a folder
+  running.commit();
+  CHECK(read(folder / "b") == "later");
+  CHECK(entries(folder) == 8);
 }
 
 TEST_CASE("a folder that can't be made is an error with path and reason") {
-  Folder folder;
-  put(folder.path / "file", "x");
-  CHECK_THROWS_WITH_AS(AtomicFiles(folder.path / "file" / "below"), doctest::Contains("Not a directory"), Error);
+  const tests::TemporaryFolder temporary;
+  const fs::path folder = temporary.path();
+  put(folder / "file", "x");
+  CHECK_THROWS_WITH_AS(AtomicFiles(folder / "file" / "below"), doctest::Contains("Not a directory"), Error);
 }
 
 TEST_CASE("a disk without room is an error, and leaves nothing") {
-  Folder folder;
+  const tests::TemporaryFolder temporary;
+  const fs::path folder = temporary.path();
   {
-    AtomicFiles files(folder.path / "out");
+    AtomicFiles files(folder / "out");
     CHECK_THROWS_WITH_AS(files.create("huge").reserve(uint64_t{1} << 62), doctest::Contains("huge"), Error);
   }
-  CHECK_FALSE(fs::exists(folder.path / "out"));
+  CHECK_FALSE(fs::exists(folder / "out"));
 }
 
 TEST_CASE("tensors are written in row-major order, whatever their strides") {
-  Folder folder;
+  const tests::TemporaryFolder temporary;
+  const fs::path folder = temporary.path();
   std::vector<float> numbers(2 * 700 * 900);
   for (size_t i = 0; i < numbers.size(); ++i) numbers[i] = static_cast<float>(i);
   TensorData data;
@@ -150,34 +168,35 @@ TEST_CASE("tensors are written in row-major order, whatever their strides") {
     data.sizes = {0, 4};
     data.strides = {4, 1};
   }
-  AtomicFiles files(folder.path);
+  AtomicFiles files(folder);
   OutputFile& file = files.create("t");
   file.write("abc");
   file.pad_to(64);
   file.write(data);
   CHECK(file.size() == 64 + expected.size() * 4);
   files.commit();
-  const std::string text = read(folder.path / "t");
+  const std::string text = read(folder / "t");
   REQUIRE(text.size() == 64 + expected.size() * 4);
   CHECK(std::equal(expected.begin(), expected.end(), reinterpret_cast<const float*>(text.data() + 64)));
 }
 
 TEST_CASE("bytes of a mapped file are copied from file to file only while the file holds them") {
-  Folder folder;
+  const tests::TemporaryFolder temporary;
+  const fs::path folder = temporary.path();
   std::string bytes(3 << 20, '\0');
   for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<char>(i * 7 + i / 256);
-  put(folder.path / "weights", "header--" + bytes);
+  put(folder / "weights", "header--" + bytes);
   TensorData data{.dtype = ScalarType::Byte, .sizes = {3 << 20}, .strides = {1}, .data = bytes.data()};
-  data.file = (folder.path / "weights").string();
+  data.file = (folder / "weights").string();
   data.file_offset = 8;
   SUBCASE("unchanged") {}
-  SUBCASE("replaced since") { put(folder.path / "weights", std::string(bytes.size() + 8, 'z')); }
-  SUBCASE("truncated since") { put(folder.path / "weights", "short"); }
-  SUBCASE("gone") { fs::remove(folder.path / "weights"); }
-  AtomicFiles files(folder.path / "out");
+  SUBCASE("replaced since") { put(folder / "weights", std::string(bytes.size() + 8, 'z')); }
+  SUBCASE("truncated since") { put(folder / "weights", "short"); }
+  SUBCASE("gone") { fs::remove(folder / "weights"); }
+  AtomicFiles files(folder / "out");
   OutputFile& file = files.create("copy");
   file.write("x");
   file.write(data);
   files.commit();
-  CHECK(read(folder.path / "out" / "copy") == "x" + bytes);
+  CHECK(read(folder / "out" / "copy") == "x" + bytes);
 }

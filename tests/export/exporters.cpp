@@ -62,6 +62,48 @@ TEST_CASE("training mode itself is no obstacle where nothing differs") {
   CHECK(refusal<OnnxExporter>(plain, at::ones({2})).empty());
 }
 
+TEST_CASE("a program in training mode that was read from a file") {
+  Program program = parse_program(R"(
+program Net
+input %x: f32[2, 3] = user "x"
+%dropout: f32[2, 3] = aten::dropout(input=%x, p=0.5, train=True)  @ net.drop
+output %dropout = user "y"
+)");
+  CHECK_THROWS_WITH_AS(OnnxExporter().convert(program.clone()), doctest::Contains("call eval() before torch.export"),
+                       Error);
+  const auto converted = DynamoExporter().convert(program.clone());
+  REQUIRE(converted.warnings.size() == 1);
+  CHECK(has(converted.warnings[0], "aten::dropout"));
+  // In eval mode the same ops are no obstacle, nor is dropout of nothing.
+  Node* node = program.graph->front();
+  node->set("p", 0.0);
+  CHECK(DynamoExporter().convert(program.clone()).warnings.empty());
+  node->set("p", 0.5);
+  node->set("train", false);
+  CHECK(DynamoExporter().convert(program.clone()).warnings.empty());
+  CHECK_NOTHROW(OnnxExporter().convert(std::move(program)));
+}
+
+TEST_CASE("a Dim that is tied to axes of other inputs: what to write for them") {
+  const auto sum = [](const std::vector<at::Tensor>& in) { return in[0] + in[1]; };
+  const NamedInputs inputs = {{"img", at::ones({4, 3})}, {"bias", at::ones({4, 3})}};
+  const auto message = [&](DynamicShapes shapes) -> std::string {
+    try {
+      DynamoExporter().export_function(sum, inputs, {.dynamic_shapes = std::move(shapes)});
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "";
+  };
+  const std::string remedy = R"(--dynamic-shapes '{"img": {"0": "n"}, "bias": {"0": "n"}}')";
+  const std::string fixed = message({{"img", {{0, Dim("n")}}}});
+  CHECK(has(fixed, "Dim 'n' (img dim 0"));
+  CHECK(has(fixed, "In the samples img dim 0 (Dim 'n') is 4, and so is bias dim 0 (static)"));
+  CHECK(has(fixed, remedy));
+  CHECK(has(message({{"img", {{0, Dim("n")}}}, {"bias", {{0, Dim("m", 1, 8)}}}}), "bias dim 0 (Dim 'm')"));
+  CHECK(message({{"img", {{0, Dim("n")}}}, {"bias", {{0, Dim("n")}}}}).empty());
+}
+
 TEST_CASE("a config picks its exporter") {
   const auto twice = [](const std::vector<at::Tensor>& in) { return in[0] * 2; };
   const NamedInputs inputs = {{"x", at::ones({2, 3})}};

@@ -62,11 +62,14 @@ TEST_CASE("wrong configs are refused with what was expected") {
   CHECK(refused("{}", "'export_format' is missing"));
   CHECK(refused(R"({"export_format": "onxn"})", "did you mean 'onnx'?"));
   CHECK(refused(R"({"export_format": "tensorrt"})", "formats are 'dynamo', 'onnx'"));
+  // What can't be chosen is not offered.
+  CHECK(!refused(R"({"export_format": "tensorrt"})", "openvino"));
+  CHECK(refused(R"({"export_format": "openvin"})", "formats are 'dynamo', 'onnx'"));
   CHECK(refused(R"({"export_format": "openvino"})", "not part of this build"));
   CHECK(refused(R"({"export_format": "onnx", "dynamics": true})", "did you mean 'dynamic'"));
   CHECK(refused(R"({"export_format": "onnx", "dynamic": 1})", "'dynamic': expected true or false, got 1"));
   CHECK(refused(R"({"export_format": "onnx", "opset_version": "18"})", "expected an integer, got \"18\""));
-  CHECK(refused(R"({"export_format": "onnx", "opset_version": 17})", "expected 18 to 23, got 17"));
+  CHECK(refused(R"({"export_format": "onnx", "opset_version": 17})", "expected 18 to 24, got 17"));
   CHECK(refused(R"({"export_format": "onnx", "external_data_threshold": -1})", "0 or more bytes"));
   CHECK(refused(R"({"export_format": "onnx", "ort_fusions": "cpu"})", "only standard ONNX"));
   CHECK(refused(R"({"export_format": "dynamo", "opset_version": 18})", "unknown field 'opset_version'"));

@@ -41,6 +41,19 @@ TEST_CASE("dynamic shapes write what they read") {
   }
 }
 
+TEST_CASE("a name alone is the dim that is described elsewhere, before or after") {
+  const Dim sequence("sequence", 2, 64);
+  for (const char* json : {R"({"ids": {"1": {"name": "sequence", "min": 2, "max": 64}}, "mask": {"1": "sequence"}})",
+                           R"({"ids": {"1": "sequence"}, "mask": {"1": {"name": "sequence", "min": 2, "max": 64}}})",
+                           R"([{"1": "sequence"}, {"1": {"name": "sequence", "min": 2, "max": 64}}])"}) {
+    const auto shapes = DynamicShapes::from_json(json);
+    for (const auto& [name, dims] : shapes.named()) CHECK(dims.at(1) == sequence);
+    for (const auto& dims : shapes.positional()) CHECK(dims.at(1) == sequence);
+  }
+  const auto automatic = DynamicShapes::from_json(R"({"x": {"0": {"name": "n", "auto": true}, "1": "n"}})");
+  CHECK(automatic.named().at("x").at(1) == Dim::automatic("n"));
+}
+
 TEST_CASE("descriptions that make no sense are refused with their place") {
   CHECK(refused("{", "is not JSON"));
   CHECK(refused("\"batch\"", "expected an object by input"));

@@ -58,7 +58,9 @@ TEST_CASE("metadata describes inputs, constants and structure") {
 
 TEST_CASE("a manifest reads back") {
   const Program program = sample_program();
-  const ExportMetadata metadata = build_metadata(program, ExportFormat::Onnx, OnnxConfig().to_json());
+  ExportMetadata metadata = build_metadata(program, ExportFormat::Onnx, OnnxConfig().to_json());
+  CHECK(manifest_json(ExportFormat::Onnx, {{"model", "model.onnx", metadata}}).find("attention") == std::string::npos);
+  metadata.attention = "eager";
   const std::string json =
       manifest_json(ExportFormat::Onnx, {{"model", "model.onnx", metadata}, {"decode", "decode.onnx", metadata}});
   CHECK(json.starts_with("{\n  \"schema_version\": 1,\n  \"export_format\": \"onnx\",\n  \"components\": {\n"));
@@ -71,6 +73,7 @@ TEST_CASE("a manifest reads back") {
   CHECK(entries[1].file == "decode.onnx");
   CHECK(entries[1].metadata.kwargs == metadata.kwargs);
   CHECK(entries[1].metadata.in_spec == metadata.in_spec);
+  CHECK(entries[1].metadata.attention == "eager");
   CHECK(manifest_json(format, entries) == json);
 }
 

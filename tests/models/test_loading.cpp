@@ -149,6 +149,11 @@ TEST_CASE("classes and model types that are not here point to other ways") {
       "'architectures' names 'LlamaForCausalML', which has no native model; did you mean 'LlamaForCausalLM'?"));
   const TemporaryFolder folder;
   save(folder, llama_tensors());
+  // config.json is not to blame for a name that it does not have.
+  CHECK(load_error(folder, {}, "LlamaForCausalML").find("'architectures'") == std::string::npos);
+  CHECK(contains(load_error(folder, {}, "LlamaForCausalML"),
+                 "the caller names 'LlamaForCausalML', which is no native model of the type 'llama'; did you mean "
+                 "'LlamaForCausalLM'?"));
   CHECK_THROWS_WITH_AS(tp::AutoModelForMaskedLM::from_pretrained(folder.path()),
                        doctest::Contains("'model_type' is 'llama', which AutoModelForMaskedLM has no class for; it has "
                                          "LlamaModel, LlamaForCausalLM"),
@@ -206,6 +211,50 @@ TEST_CASE("inputs that a model can't use") {
         "attention_mask: expected 3 keys (past and new tokens), got 4");
   CHECK(error({{"input_ids", ids}, {"attention_mask", at::ones({2}, at::kLong)}}) ==
         "attention_mask: expected [batch, keys] or [batch, 1, query, keys], got 1 axes");
+}
+
+TEST_CASE("inputs longer than the table of positions, also with what a cache holds") {
+  const TemporaryFolder folder;
+  Tensors tensors;
+  for (const auto& [name, sizes] :
+       std::vector<std::pair<std::string, std::vector<int64_t>>>{{"wte.weight", {5, 4}},
+                                                                 {"wpe.weight", {6, 4}},
+                                                                 {"h.0.ln_1.weight", {4}},
+                                                                 {"h.0.ln_1.bias", {4}},
+                                                                 {"h.0.attn.c_attn.weight", {4, 12}},
+                                                                 {"h.0.attn.c_attn.bias", {12}},
+                                                                 {"h.0.attn.c_proj.weight", {4, 4}},
+                                                                 {"h.0.attn.c_proj.bias", {4}},
+                                                                 {"h.0.ln_2.weight", {4}},
+                                                                 {"h.0.ln_2.bias", {4}},
+                                                                 {"h.0.mlp.c_fc.weight", {4, 16}},
+                                                                 {"h.0.mlp.c_fc.bias", {16}},
+                                                                 {"h.0.mlp.c_proj.weight", {16, 4}},
+                                                                 {"h.0.mlp.c_proj.bias", {4}},
+                                                                 {"ln_f.weight", {4}},
+                                                                 {"ln_f.bias", {4}}})
+    tensors[name] = at::ones(sizes);
+  save(folder, tensors);
+  folder.write("config.json", R"({"model_type": "gpt2", "vocab_size": 5, "n_embd": 4, "n_layer": 1, "n_head": 2,
+                                  "n_positions": 6})");
+  const auto model = tp::load_model(folder.path());
+  REQUIRE(model->position_table());
+  CHECK(model->position_table()->longest == 6);
+  const auto ids = [](int64_t length) { return tp::example_ids(2, length, 5, std::nullopt); };
+  const auto output = model->forward({{"input_ids", ids(6)}});
+  CHECK_THROWS_WITH_AS(
+      model->forward({{"input_ids", ids(7)}}),
+      doctest::Contains("'input_ids' has 7 tokens, but 'n_positions' is 6: GPT2Model has positions for at "
+                        "most 6; take shorter samples"),
+      tp::Error);
+  CHECK_THROWS_WITH_AS(model->forward({{"inputs_embeds", at::ones({2, 7, 4})}}),
+                       doctest::Contains("'inputs_embeds' has 7 tokens"), tp::Error);
+  tp::ModelInputs more{{"input_ids", ids(1)}};
+  more.set("cache", *output.cache());
+  CHECK_THROWS_WITH_AS(model->forward(more), doctest::Contains("'input_ids' has 1 tokens after 6 in the cache"),
+                       tp::Error);
+  // Positions of the caller's own are the caller's to answer for.
+  CHECK_NOTHROW(model->forward({{"input_ids", ids(7)}, {"position_ids", at::zeros({1, 7}, at::kLong)}}));
 }
 
 TEST_CASE("a cache with another number of layers") {

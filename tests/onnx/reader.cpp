@@ -1,13 +1,13 @@
 #include "transporters/onnx/reader.h"
 
 #include <doctest/doctest.h>
-#include <unistd.h>
 
 #include <cstring>
 #include <fstream>
 #include <protozero/pbf_writer.hpp>
 #include <random>
 
+#include "tests/checkpoint/temporary_folder.h"
 #include "transporters/error.h"
 #include "transporters/onnx/writer.h"
 
@@ -142,8 +142,8 @@ TEST_CASE("an output without a type can be read, and not be written") {
 }
 
 TEST_CASE("a data file that is too short is named") {
-  std::string name = (fs::temp_directory_path() / "onnx_reader.XXXXXX").string();
-  const fs::path folder = mkdtemp(name.data());
+  const tests::TemporaryFolder temporary;
+  const fs::path folder = temporary.path();
   std::ofstream(folder / "data") << "12345678";
   const auto bytes = [](const std::string& offset) {
     return tensor_of([&](auto& t) { external(t, "data", offset); }, DataType::FLOAT, {2});
@@ -155,7 +155,6 @@ TEST_CASE("a data file that is too short is named") {
   CHECK_THROWS_WITH_AS(onnx::parse(bytes("18446744073709551615"), folder), doctest::Contains("the file has 8"), Error);
   fs::remove(folder / "data");
   CHECK_THROWS_WITH_AS(onnx::parse(bytes("0"), folder), doctest::Contains("No such file"), Error);
-  fs::remove_all(folder);
 }
 
 TEST_CASE("damaged files never do more than throw") {

@@ -1,12 +1,12 @@
 #include "transporters/onnx/writer.h"
 
 #include <doctest/doctest.h>
-#include <unistd.h>
 
 #include <fstream>
 #include <iterator>
 #include <numeric>
 
+#include "tests/checkpoint/temporary_folder.h"
 #include "transporters/error.h"
 #include "transporters/onnx/reader.h"
 
@@ -17,15 +17,6 @@ using onnx::Tensor;
 namespace fs = std::filesystem;
 
 namespace {
-
-struct Folder {
-  fs::path path;
-  Folder() {
-    std::string name = (fs::temp_directory_path() / "onnx_writer.XXXXXX").string();
-    path = mkdtemp(name.data());
-  }
-  ~Folder() { fs::remove_all(path); }
-};
 
 TensorData floats(std::vector<int64_t> sizes, float start = 0) {
   TensorData data;
@@ -111,61 +102,65 @@ TEST_CASE("every kind of attribute, subgraphs and omitted names survive") {
 }
 
 TEST_CASE("weights go to a data file once, aligned, and come back mapped") {
-  Folder folder;
+  const tests::TemporaryFolder temporary;
+  const fs::path folder = temporary.path();
   const auto weight = floats({600, 600});
-  onnx::save(linear_model(weight), folder.path / "m.onnx");
-  const auto size = fs::file_size(folder.path / "m.onnx.data");
+  onnx::save(linear_model(weight), folder / "m.onnx");
+  const auto size = fs::file_size(folder / "m.onnx.data");
   CHECK(size >= weight.nbytes() + 2400);
   CHECK(size < weight.nbytes() + 2400 + 4096);
-  CHECK(fs::file_size(folder.path / "m.onnx") < 1000);
-  const Model again = onnx::load(folder.path / "m.onnx");
+  CHECK(fs::file_size(folder / "m.onnx") < 1000);
+  const Model again = onnx::load(folder / "m.onnx");
   const auto& initializers = again.graph->initializers();
   const TensorData& first = initializers[0]->initializer->data;
   CHECK(std::memcmp(first.data, weight.data, weight.nbytes()) == 0);
   CHECK(first.is_same_as(initializers[1]->initializer->data));
-  CHECK(first.file == (folder.path / "m.onnx.data").string());
+  CHECK(first.file == (folder / "m.onnx.data").string());
   CHECK(first.file_offset % 4096 == 0);
   CHECK(initializers[2]->initializer->data.file_offset % 64 == 0);
 
   SUBCASE("saving again neither appends nor leaves anything behind") {
-    onnx::save(linear_model(weight), folder.path / "m.onnx");
-    CHECK(fs::file_size(folder.path / "m.onnx.data") == size);
-    onnx::save(linear_model(floats({16, 16})), folder.path / "m.onnx");
-    CHECK(fs::file_size(folder.path / "m.onnx.data") == 16 * 16 * 4);
-    onnx::save(linear_model(floats({2, 2})), folder.path / "m.onnx");
-    CHECK_FALSE(fs::exists(folder.path / "m.onnx.data"));
-    CHECK(std::distance(fs::directory_iterator(folder.path), {}) == 1);
+    onnx::save(linear_model(weight), folder / "m.onnx");
+    CHECK(fs::file_size(folder / "m.onnx.data") == size);
+    onnx::save(linear_model(floats({16, 16})), folder / "m.onnx");
+    CHECK(fs::file_size(folder / "m.onnx.data") == 16 * 16 * 4);
+    onnx::save(linear_model(floats({2, 2})), folder / "m.onnx");
+    CHECK_FALSE(fs::exists(folder / "m.onnx.data"));
+    CHECK(std::distance(fs::directory_iterator(folder), {}) == 1);
   }
 }
 
 TEST_CASE("weights inside the model, unless it would grow past the limit") {
-  Folder folder;
+  const tests::TemporaryFolder temporary;
+  const fs::path folder = temporary.path();
   const Model model = linear_model(floats({600, 600}));
   onnx::SaveOptions options{.external_data = false};
-  onnx::save(model, folder.path / "m.onnx", options);
-  CHECK_FALSE(fs::exists(folder.path / "m.onnx.data"));
-  CHECK(onnx::load(folder.path / "m.onnx").str() == model.str());
+  onnx::save(model, folder / "m.onnx", options);
+  CHECK_FALSE(fs::exists(folder / "m.onnx.data"));
+  CHECK(onnx::load(folder / "m.onnx").str() == model.str());
 
   options.max_model_size = 1 << 20;
-  onnx::save(model, folder.path / "m.onnx", options);
-  CHECK(fs::exists(folder.path / "m.onnx.data"));
-  CHECK(onnx::load(folder.path / "m.onnx").str() == model.str());
+  onnx::save(model, folder / "m.onnx", options);
+  CHECK(fs::exists(folder / "m.onnx.data"));
+  CHECK(onnx::load(folder / "m.onnx").str() == model.str());
 
   options.max_model_size = 100;
-  CHECK_THROWS_WITH_AS(onnx::save(model, folder.path / "none" / "m.onnx", options), doctest::Contains("limit of 100"), Error);
-  CHECK_FALSE(fs::exists(folder.path / "none"));
+  CHECK_THROWS_WITH_AS(onnx::save(model, folder / "none" / "m.onnx", options), doctest::Contains("limit of 100"),
+                       Error);
+  CHECK_FALSE(fs::exists(folder / "none"));
 }
 
 TEST_CASE("a transposed view is stored transposed") {
-  Folder folder;
+  const tests::TemporaryFolder temporary;
+  const fs::path folder = temporary.path();
   auto weight = floats({3, 400});
   auto transposed = weight;
   std::swap(transposed.sizes[0], transposed.sizes[1]);
   std::swap(transposed.strides[0], transposed.strides[1]);
   const Model model = linear_model(transposed);
   for (const bool external : {true, false}) {
-    onnx::save(model, folder.path / "m.onnx", {.external_data = external});
-    const Model again = onnx::load(folder.path / "m.onnx");
+    onnx::save(model, folder / "m.onnx", {.external_data = external});
+    const Model again = onnx::load(folder / "m.onnx");
     const auto& data = again.graph->initializers()[0]->initializer->data;
     REQUIRE(data.sizes == std::vector<int64_t>{400, 3});
     const auto* numbers = static_cast<const float*>(data.data);
@@ -177,12 +172,13 @@ TEST_CASE("a transposed view is stored transposed") {
 }
 
 TEST_CASE("models saved together share one data file") {
-  Folder folder;
+  const tests::TemporaryFolder temporary;
+  const fs::path folder = temporary.path();
   const auto weight = floats({64, 64});
   const Model prefill = linear_model(weight), decode = linear_model(weight);
-  AtomicFiles files(folder.path);
+  AtomicFiles files(folder);
   onnx::save({{"prefill.onnx", &prefill}, {"decode.onnx", &decode}}, files, {.data_file = "weights.data"});
   files.commit();
-  CHECK(fs::file_size(folder.path / "weights.data") == weight.nbytes());
-  CHECK(onnx::load(folder.path / "decode.onnx").str() == decode.str());
+  CHECK(fs::file_size(folder / "weights.data") == weight.nbytes());
+  CHECK(onnx::load(folder / "decode.onnx").str() == decode.str());
 }

@@ -1,5 +1,6 @@
 """Exports appear whole or not at all: full disks, kills, folders that can't be written, folders that hold an export."""
 
+import fcntl
 import json
 import os
 import resource
@@ -108,10 +109,35 @@ def test_a_kill_in_the_middle_leaves_the_old_export(build_dir, cli, tiny_checkpo
         pytest.skip("the export was done before it could be killed")
     left = listing(out)
     assert {name: data for name, data in left.items() if not name.endswith(".tmp")} == before
-    # The next export takes no notice of what the killed one left.
+    assert len(left) > len(before)
+    # The next export removes what the killed one left.
     cli("export", tiny_checkpoint("llama"), "--to", format, "--dynamic", "--out", out)
-    after = listing(out)
-    assert {name: data for name, data in after.items() if not name.endswith(".tmp")} == before
+    assert listing(out) == before
+
+
+def test_stale_temporaries_go_and_those_of_a_running_export_stay(cli, tiny_checkpoint, tmp_path):
+    stale, running, other = [tmp_path / name for name in (".model.onnx.1-0.tmp", ".model.pt2.2-7.tmp", ".mine.tmp")]
+    for file in (stale, running, other):
+        file.write_text("part")
+    # A writer holds a lock on what it writes.
+    with open(running, "rb+") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        cli("export", tiny_checkpoint("llama"), "--to", "onnx", "--out", tmp_path)
+    assert not stale.exists() and running.exists() and other.exists()
+    cli("export", tiny_checkpoint("llama"), "--to", "onnx", "--out", tmp_path)
+    assert not running.exists() and other.exists()
+
+
+@pytest.mark.slow
+def test_two_exports_into_one_folder_at_once(build_dir, cli, tiny_checkpoint, large, tmp_path):
+    """One that is done first leaves the other's files alone."""
+    slow = export(build_dir, large, tmp_path, start=subprocess.Popen)
+    while slow.poll() is None and not list(tmp_path.glob(".*.tmp")):
+        time.sleep(0.0005)
+    cli("export", tiny_checkpoint("llama"), "--to", "onnx", "--dynamic", "--out", tmp_path)
+    _, errors = slow.communicate()
+    assert slow.returncode == 0, errors
+    assert not list(tmp_path.glob(".*.tmp"))
 
 
 # ── Folders that can't be written ──

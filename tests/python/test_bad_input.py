@@ -275,6 +275,9 @@ def test_a_checkpoint_of_another_size_than_its_config(llama, refused):
         ({"vocab_size": 2**31}, "'vocab_size' expected a whole number from 1 to 2147483647, got 2147483648"),
         ({"head_dim": 7}, "'head_dim'"),
         ({"rms_norm_eps": "small"}, "'rms_norm_eps' expected a number, got \"small\""),
+        ({"rms_norm_eps": -1e-6}, "'rms_norm_eps' expected a number of 0 or more, got -1e-06"),
+        ({"intermediate_size": -48}, "'intermediate_size' expected a whole number from 1 to 2147483647, got -48"),
+        ({"rope_parameters": {"rope_type": "default", "rope_theta": 0}}, "'rope_theta' expected a number above 0"),
         ({"hidden_act": "siluu"}, "did you mean 'silu'"),
         ({"hidden_act": 3}, "'hidden_act' expected a string, got 3"),
         ({"tie_word_embeddings": "yes"}, "'tie_word_embeddings' expected true or false, got \"yes\""),
@@ -290,6 +293,15 @@ def test_a_checkpoint_of_another_size_than_its_config(llama, refused):
 def test_a_config_that_makes_no_sense_names_the_field(llama, refused, fields, expected):
     edit_config(llama, **fields)
     assert expected in refused(llama)
+
+
+@pytest.mark.parametrize(
+    "model_type, key", [("bert", "layer_norm_eps"), ("gpt2", "layer_norm_epsilon"), ("vit", "layer_norm_eps")]
+)
+def test_a_negative_epsilon(tiny_checkpoint, refused, tmp_path, model_type, key):
+    folder = shutil.copytree(tiny_checkpoint(model_type), tmp_path / model_type)
+    edit_config(folder, **{key: -1.0})
+    assert f"'{key}' expected a number of 0 or more, got -1" in refused(folder)
 
 
 @pytest.mark.parametrize(

@@ -62,23 +62,54 @@ def error_line(result):
         (["verify", ".", "--reference", ".", "--tolerance", "-1"], "--tolerance"),
         (["verify", ".", "--reference", ".", "--tolerance", "nan"], "--tolerance"),
         (["export", ".", "--to", "onnx", "--out", "x", "--dynamic-shapes", "no-such.json"], "expected JSON or a file"),
+        (["export", ".", "--to", "foo", "--out", "x"], "unknown export format 'foo'; formats are 'dynamo', 'onnx'"),
+        (["export", ".", "--to", "openvin", "--out", "x"], "formats are 'dynamo', 'onnx'"),
+        (["export", ".", "--to", "onnx", "--out", "x", "--dynamic-shapes", ""], "--dynamic-shapes: expected a text"),
+        (["export", ".", "--to", "onnx", "--out", "x", "--config", ""], "--config: expected a text"),
+        (["inspect", ".", "--html", ""], "--html: expected a text"),
+        (["inspect", ".", "--html", "no-such-folder/page.html"], "--html: there is no folder 'no-such-folder'"),
+        (["run", ".", "--input", "x", "--output", "no-such-folder/y"], "--output: there is no folder"),
+        (["verify", ".", "--attention", "spda"], "--attention: unknown attention implementation 'spda'"),
         (["list", "opps"], "did you mean 'ops'?"),
         (["inspect", "nowhere"], "no file or folder 'nowhere'"),
     ],
 )
 def test_wrong_usage_is_exit_code_2(cli, arguments, expected):
     assert expected in error_line(cli(*arguments, code=2))
+    assert not (ROOT / "no-such-folder").exists()
 
 
 @pytest.mark.parametrize(
     "arguments, expected",
     [
-        (["--opset", "17"], "expected 18 to 23, got 17"),
-        (["--config", '{"dynamics": true}'], "did you mean 'dynamic'"),
+        (["--opset", "17"], "--opset: expected 18 to 24, got 17"),
+        (["--opset", "99"], "--opset: expected 18 to 24, got 99"),
+        (["--attention", "flash"], "--attention: attention implementation 'flash' needs kernels"),
+        (["--config", '{"dynamics": true}'], "--config: OnnxConfig: unknown field 'dynamics'; did you mean 'dynamic'"),
         (["--config", '{"export_format": "dynamo"}'], "not 'onnx'"),
-        (["--dynamic-shapes", '{"input_ids": {"0": 3}}'], "axis 0 of 'input_ids'"),
+        (["--config", "{"], "--config: OnnxConfig is not JSON"),
+        (["--dynamic-shapes", "{"], "--dynamic-shapes: the description is not JSON"),
+        (["--dynamic-shapes", "[]"], "--dynamic-shapes: names no axis"),
+        (["--dynamic-shapes", '{"input_ids": {}}'], "--dynamic-shapes: names no axis"),
+        (["--dynamic-shapes", '{"input_ids": {"0": 3}}'], "--dynamic-shapes: axis 0 of 'input_ids'"),
+    ],
+)
+def test_options_that_no_checkpoint_allows_are_exit_code_2(cli, tiny_checkpoint, tmp_path, arguments, expected):
+    out = tmp_path / "out"
+    result = cli("export", tiny_checkpoint("llama"), "--to", "onnx", "--out", out, *arguments, code=2)
+    assert expected in error_line(result)
+    assert not out.exists()
+
+
+@pytest.mark.parametrize(
+    "arguments, expected",
+    [
         (["--dynamic-shapes", '{"inputs_id": {"0": "batch"}}'], "input_ids"),
-        (["--architecture", "LlamaForCausalML"], "LlamaForCausalLM"),
+        (
+            ["--architecture", "LlamaForCausalML"],
+            "--architecture names 'LlamaForCausalML', which is no native model of the type 'llama'; did you mean "
+            "'LlamaForCausalLM'?",
+        ),
     ],
 )
 def test_refused_exports_are_exit_code_1_and_leave_nothing(cli, tiny_checkpoint, tmp_path, arguments, expected):
@@ -93,6 +124,7 @@ def test_errors_in_json(cli):
     error = json.loads(result.stdout)["error"]
     assert error["stage"] == "usage"
     assert "nowhere" in error["message"]
+    assert result.stderr == ""
 
 
 def test_help_and_version(cli):
@@ -161,6 +193,93 @@ def test_a_pt2_takes_no_sizes(cli, exports, tmp_path):
     assert "a .pt2 has its sizes" in error_line(result)
 
 
+def test_a_pt2_in_training_mode(cli, tmp_path):
+    class Net(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.drop = torch.nn.Dropout(0.5)
+
+        def forward(self, x):
+            return self.drop(x) * 2
+
+    torch.export.save(torch.export.export(Net().train(), (torch.ones(2, 3),)), tmp_path / "net.pt2")
+    line = error_line(cli("export", tmp_path / "net.pt2", "--to", "onnx", "--out", tmp_path / "onnx", code=1))
+    assert "op 'aten::dropout' at drop: " in line and "call eval() before torch.export" in line
+    assert not (tmp_path / "onnx").exists()
+    result = cli("export", tmp_path / "net.pt2", "--to", "dynamo", "--out", tmp_path / "dynamo")
+    assert "warning: " in result.stderr and "call eval() before torch.export" in result.stderr
+    torch.export.save(torch.export.export(Net().eval(), (torch.ones(2, 3),)), tmp_path / "net.pt2")
+    assert cli("export", tmp_path / "net.pt2", "--to", "dynamo", "--out", tmp_path / "dynamo").stderr == ""
+
+
+def test_images_have_no_sequence(cli, tiny_checkpoint, tmp_path):
+    arguments = ["export", tiny_checkpoint("vit"), "--to", "onnx", "--out", tmp_path / "out"]
+    line = error_line(cli(*arguments, "--sequence", "5", code=2))
+    assert "--sequence: ViTModel takes no tokens, its input is pixel_values" in line
+    assert not (tmp_path / "out").exists()
+    notes = cli(*arguments, "--dynamic").stderr.splitlines()
+    assert any("was fixed to 3 by the code at embeddings" in note for note in notes), notes
+
+
+def test_axes_that_the_code_ties_are_all_named(cli, tiny_checkpoint, tmp_path):
+    """What to write when a mask has the ids' size, but no Dim or another one."""
+    arguments = ["export", tiny_checkpoint("bert"), "--to", "onnx", "--out", tmp_path / "out", "--dynamic-shapes"]
+    remedy = """--dynamic-shapes '{"input_ids": {"1": "sequence"}, "attention_mask": {"1": "sequence"}}'"""
+    for mask in ({}, {"attention_mask": {"1": {"name": "keys", "max": 7}}}):
+        line = error_line(cli(*arguments, json.dumps({"input_ids": {"1": "sequence"}, **mask}), code=1))
+        assert "Dim 'sequence' (input_ids dim 1, " in line and "attention_mask dim 1" in line
+        assert remedy in line
+    written = remedy.removeprefix("--dynamic-shapes '").removesuffix("'")
+    cli(*arguments, written)
+
+
+def test_a_name_alone_means_the_dim_described_elsewhere(cli, tiny_checkpoint, tmp_path):
+    described = {"0": "batch", "1": {"name": "sequence", "min": 2, "max": 9}}
+    bare = {"0": "batch", "1": "sequence"}
+    for shapes in ({"input_ids": described, "attention_mask": bare}, {"input_ids": bare, "attention_mask": described}):
+        arguments = ["--to", "dynamo", "--dynamic-shapes", json.dumps(shapes), "--out", tmp_path / "out"]
+        cli("export", tiny_checkpoint("bert"), *arguments)
+        report = json.loads(cli("inspect", tmp_path / "out", "--json").stdout)["components"]["model"]
+        assert {row["size"]: row["range"] for row in report["constraints"]}["sequence"] == "2 to 9"
+
+
+@pytest.mark.parametrize(
+    "model_type, key, longest",
+    [("bert", "max_position_embeddings", 64), ("gpt2", "n_positions", 64), ("roberta", "max_position_embeddings", 62)],
+)
+@pytest.mark.parametrize("dynamic", [[], ["--dynamic"]])
+def test_samples_longer_than_the_position_table(cli, tiny_checkpoint, tmp_path, model_type, key, longest, dynamic):
+    folder = tiny_checkpoint(model_type, **({"n_positions": 64} if model_type == "gpt2" else {}))
+    arguments = ["export", folder, "--to", "onnx", *dynamic, "--out", tmp_path / "out"]
+    line = error_line(cli(*arguments, "--sequence", longest + 1, code=1))
+    assert f"config.json: 'input_ids' has {longest + 1} tokens, but '{key}' is 64" in line
+    assert f"at most {longest};" in line
+    assert not (tmp_path / "out").exists()
+    cli(*arguments, "--sequence", longest)
+    cli("verify", tmp_path / "out", "--reference", folder)
+
+
+def test_verify_leaves_out_sizes_that_the_model_lacks(cli, tiny_checkpoint, tmp_path):
+    folder = tiny_checkpoint("bert", max_position_embeddings=8)
+    cli("export", folder, "--to", "onnx", "--dynamic", "--out", tmp_path / "out")
+    report = json.loads(cli("verify", tmp_path / "out", "--reference", folder, "--json").stdout)
+    assert report["ok"] and report["skipped"] == 3
+
+
+def test_another_format_takes_the_place_of_an_export(cli, tiny_checkpoint, tmp_path):
+    """Files that the earlier export.json names go, others stay; a .pt2 converted in its own folder stays as well."""
+    (tmp_path / "notes.onnx").write_text("mine")
+    arguments = [tiny_checkpoint("llama"), "--out", tmp_path, "--to"]
+    cli("export", *arguments, "onnx")
+    assert {"model.onnx", "model.onnx.data"} <= {file.name for file in tmp_path.iterdir()}
+    files = set(json.loads(cli("export", *arguments, "dynamo", "--json").stdout)["files"])
+    assert files | {"notes.onnx"} == {file.name for file in tmp_path.iterdir()}
+    assert "model.pt2" in files
+    cli("export", tmp_path / "model.pt2", "--to", "onnx", "--out", tmp_path)
+    assert {"model.pt2", "model.onnx"} <= {file.name for file in tmp_path.iterdir()}
+    cli("verify", tmp_path, "--reference", tiny_checkpoint("llama"))
+
+
 # ── verify, run ──
 
 
@@ -178,6 +297,48 @@ def test_verify_compares_a_pt2_with_its_own_weights(cli, exports):
     assert "Equal to eager" in cli("verify", exports("llama", "dynamo")).stdout
     result = cli("verify", exports("llama", "onnx"), code=2)
     assert "give --reference CHECKPOINT" in error_line(result)
+
+
+def test_verify_compares_a_converted_pt2_with_its_source(cli, exports, tmp_path):
+    source = exports("llama", "dynamo") / "model.pt2"
+    arguments = ["verify", tmp_path / "out", "--reference", source, "--bisect", "--json"]
+    for format in ("onnx", "dynamo"):
+        cli("export", source, "--to", format, "--out", tmp_path / "out")
+        report = json.loads(cli(*arguments).stdout)
+        assert report["ok"] and report["divergence"]["first"] is None
+        assert {(run["batch"], run["length"]) for run in report["runs"]} >= {(1, 1), (2, 5), (3, 11)}
+        assert report["divergence"]["compared"] > 25
+    assert "goes with the eager model" in error_line(cli(*arguments[:4], "--attention", "eager", code=2))
+    cli("export", source, "--to", "onnx", "--out", tmp_path / "out")
+    corrupt(tmp_path / "out", "model.layers.1.mlp.down_proj.weight", lambda array: array * 1.5)
+    first = json.loads(cli(*arguments, code=3).stdout)["divergence"]["first"]
+    assert first["module"] == "model.layers.1.mlp.down_proj"
+
+
+def test_verify_compares_with_a_pt2_of_torchs_own(cli, tmp_path):
+    """Modules that no checkpoint describes: images, sizes that are sums of others, an input that is a number."""
+
+    class Net(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.conv = torch.nn.Conv1d(3, 4, 3, padding=1)
+
+        def forward(self, x, ids):
+            return self.conv(x).relu().sum(1), torch.nn.functional.one_hot(ids, 7) * 2
+
+    torch.manual_seed(0)
+    batch, width = torch.export.Dim("batch"), torch.export.Dim("width", min=2, max=40)
+    inputs = (torch.rand(2, 3, 6), torch.tensor([1, 6, 0, 2]))
+    program = torch.export.export(Net().eval(), inputs, dynamic_shapes=({0: batch, 2: width}, None))
+    torch.export.save(program, tmp_path / "net.pt2")
+    cli("export", tmp_path / "net.pt2", "--to", "onnx", "--out", tmp_path / "out")
+    report = json.loads(cli("verify", tmp_path / "out", "--reference", tmp_path / "net.pt2", "--json").stdout)
+    assert report["ok"] and {(run["batch"], run["length"]) for run in report["runs"]} >= {(1, 5), (2, 11), (3, 5)}
+
+
+def test_verify_with_a_checkpoint_of_another_type(cli, exports, tiny_checkpoint):
+    line = error_line(cli("verify", exports("llama", "onnx"), "--reference", tiny_checkpoint("bert"), code=1))
+    assert "the export names 'LlamaForCausalLM', which is no native model of the type 'bert'" in line
 
 
 def test_verify_finds_other_weights_different(cli, exports, tiny_checkpoint):
@@ -273,11 +434,19 @@ def test_verify_bisects_a_graph_with_other_ops(cli, tiny_checkpoint, tmp_path, f
     folder = tmp_path / "eager"
     cli("export", tiny_checkpoint("llama"), "--to", format, "--dynamic", "--attention", "eager", "--out", folder)
     arguments = ["verify", folder, "--reference", tiny_checkpoint("llama"), "--bisect", "--json"]
-    divergence = json.loads(cli(*arguments, code=3).stdout)["divergence"]
+    result = cli(*arguments, "--attention", "sdpa", code=3)
+    assert "the eager model computes attention as 'sdpa', the export as 'eager'; try --attention eager" in result.stderr
+    divergence = json.loads(result.stdout)["divergence"]
     assert divergence["first"]["module"] == "model.layers.0.self_attn"
     assert divergence["first"]["inputs"][0]["name"].startswith("scaled_dot_product_attention")
     assert divergence["compared"] > 25
-    divergence = json.loads(cli(*arguments, "--attention", "eager").stdout)["divergence"]
+    # As the manifest says, and for a file without one as the graph shows.
+    manifest = json.loads((folder / "export.json").read_text())
+    assert manifest["components"]["model"]["metadata"]["attention"] == "eager"
+    arguments[1] = folder / {"onnx": "model.onnx", "dynamo": "model.pt2"}[format]
+    cli(*arguments)
+    arguments[1] = folder
+    divergence = json.loads(cli(*arguments).stdout)["divergence"]
     assert divergence["first"] is None
     assert divergence["compared"] == divergence["values"]
 
@@ -411,7 +580,7 @@ class Page(HTMLParser):
 @pytest.mark.parametrize("model_type", ["bert", "qwen3"])
 def test_inspect_writes_a_page(cli, exports, tmp_path, model_type, format):
     folder = exports(model_type, format)
-    file = tmp_path / "new" / "page.html"
+    file = tmp_path / "page.html"
     report = json.loads(cli("inspect", folder, "--html", file, "--json").stdout)["components"]["model"]
     html = file.read_text(encoding="utf-8")
     page = Page(html)
@@ -511,9 +680,3 @@ def test_verify_leaves_out_sizes_beyond_the_range(cli, tiny_checkpoint, tmp_path
         report = json.loads(cli("verify", out, "--reference", tiny_checkpoint("bert"), "--json").stdout)
         assert report["ok"] and report["skipped"] == 3
         assert max(run["length"] for run in report["runs"]) == 5
-
-
-def test_another_format_beside_an_export_is_not_reported(cli, tiny_checkpoint, tmp_path):
-    cli("export", tiny_checkpoint("bert"), "--to", "onnx", "--out", tmp_path)
-    report = json.loads(cli("export", tiny_checkpoint("bert"), "--to", "dynamo", "--out", tmp_path, "--json").stdout)
-    assert "model.pt2" in report["files"] and not any(".onnx" in name for name in report["files"])

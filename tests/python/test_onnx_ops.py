@@ -21,7 +21,7 @@ def test_op(case, lower):
     program = export(case.function, case.inputs, case.is_static)
     core = program.run_decompositions()
     sizes = (TRACED,) if case.is_static else (TRACED, *OTHERS)
-    for opset, level in ((20, program), (20, core), (18, program), (23, program)):
+    for opset, level in ((20, program), (20, core), (18, program), (23, program), (24, program)):
         if opset < case.first_opset:
             continue
         path = lower(level, opset)

@@ -52,7 +52,7 @@ class Attention(nn.Module):
         return F.scaled_dot_product_attention(query, key, value, attn_mask=mask, is_causal=self.is_causal)
 
 
-@pytest.mark.parametrize("opset", [18, 20, 23])
+@pytest.mark.parametrize("opset", [18, 20, 23, 24])
 def test_a_row_that_may_attend_to_nothing_is_zero(convert, opset):
     """onnxscript#2479, pytorch#103749: NaN or the mean of the values in place of zeros; left-padded batches have such rows."""
     torch.manual_seed(0)
@@ -65,7 +65,7 @@ def test_a_row_that_may_attend_to_nothing_is_zero(convert, opset):
     torch.testing.assert_close(actual, Attention()(x, x, x, mask), rtol=0, atol=1e-5)
 
 
-@pytest.mark.parametrize("opset", [18, 20, 23])
+@pytest.mark.parametrize("opset", [18, 20, 23, 24])
 @pytest.mark.parametrize("queries", [1, 2])
 def test_the_causal_mask_is_aligned_to_the_top_left(convert, queries, opset):
     """onnx#8054, onnxruntime#29020: with fewer queries than keys, the first query sees the first key only."""

@@ -1,11 +1,11 @@
 #include <ATen/ATen.h>
 #include <doctest/doctest.h>
-#include <unistd.h>
 
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 
+#include "tests/checkpoint/temporary_folder.h"
 #include "transporters/error.h"
 #include "transporters/onnx/reader.h"
 #include "transporters/onnx/writer.h"
@@ -13,20 +13,12 @@
 
 using namespace transporters;
 namespace fs = std::filesystem;
+using tests::TemporaryFolder;
 
 namespace {
 
-struct Folder {
-  fs::path path;
-  Folder() {
-    std::string name = (fs::temp_directory_path() / "onnxruntime_test.XXXXXX").string();
-    path = mkdtemp(name.data());
-  }
-  ~Folder() { fs::remove_all(path); }
-};
-
 // sum = x + y and copy = x, with a batch axis.
-fs::path add_model(const Folder& folder) {
+fs::path add_model(const TemporaryFolder& folder) {
   onnx::Model model;
   model.ir_version = 9;
   model.opsets[""] = 20;
@@ -41,7 +33,7 @@ fs::path add_model(const Folder& folder) {
     output->shape = shape;
     graph.add_output(output);
   }
-  const fs::path file = folder.path / "ü add.onnx";
+  const fs::path file = folder / "ü add.onnx";
   onnx::save(model, file);
   return file;
 }
@@ -59,7 +51,7 @@ std::string error_text(Call&& call) {
 }  // namespace
 
 TEST_CASE("a model runs through ONNX Runtime") {
-  const Folder folder;
+  const TemporaryFolder folder;
   OnnxRuntimeSession session(add_model(folder));
   CHECK(session.input_names() == std::vector<std::string>{"x", "y"});
   CHECK(session.output_names() == std::vector<std::string>{"sum", "copy"});
@@ -76,7 +68,7 @@ TEST_CASE("a model runs through ONNX Runtime") {
 }
 
 TEST_CASE("outputs stay valid when the session and its inputs are gone") {
-  const Folder folder;
+  const TemporaryFolder folder;
   at::Tensor sum;
   {
     OnnxRuntimeSession session(add_model(folder));
@@ -86,7 +78,7 @@ TEST_CASE("outputs stay valid when the session and its inputs are gone") {
 }
 
 TEST_CASE("wrong inputs, models and libraries are errors that say so") {
-  const Folder folder;
+  const TemporaryFolder folder;
   const fs::path file = add_model(folder);
   OnnxRuntimeSession session(file);
   const at::Tensor x = at::ones({1, 3});
@@ -94,10 +86,10 @@ TEST_CASE("wrong inputs, models and libraries are errors that say so") {
   CHECK(error_text([&] { session.run({{"x", x}, {"yy", x}}); }).find("did you mean 'y'") != std::string::npos);
   CHECK(error_text([&] { session.run({{"x", x}, {"y", at::ones({1, 4})}}); }).find("[onnxruntime]") == 0);
   CHECK(error_text([&] { session.run({{"x", x}, {"y", at::ones({1, 3}, at::kLong)}}); }).find("[onnxruntime]") == 0);
-  CHECK(error_text([&] { OnnxRuntimeSession(folder.path / "none.onnx"); }).find("no such file") != std::string::npos);
+  CHECK(error_text([&] { OnnxRuntimeSession(folder / "none.onnx"); }).find("no such file") != std::string::npos);
 
-  std::ofstream(folder.path / "broken.onnx") << "no model";
-  CHECK(error_text([&] { OnnxRuntimeSession(folder.path / "broken.onnx"); }).find("broken.onnx") != std::string::npos);
+  std::ofstream(folder / "broken.onnx") << "no model";
+  CHECK(error_text([&] { OnnxRuntimeSession(folder / "broken.onnx"); }).find("broken.onnx") != std::string::npos);
 
   CHECK(error_text([&] {
           OnnxRuntimeSession(file, {.library = "/no/such/libonnxruntime.so"});
@@ -107,7 +99,7 @@ TEST_CASE("wrong inputs, models and libraries are errors that say so") {
 }
 
 TEST_CASE("sizes outside the recorded range, and different ones under one name, are refused") {
-  const Folder folder;
+  const TemporaryFolder folder;
   const fs::path file = add_model(folder);
   onnx::Model model = onnx::load(file);
   model.metadata["range.batch"] = "[2, 4]";

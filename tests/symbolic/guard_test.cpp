@@ -207,7 +207,9 @@ TEST_CASE("guard: an explicit Dim unifies where it loses nothing") {
   CHECK(z.simplify("same") == "batch");
 
   z.env.add_symbol({.name = "small", .range = {1, 8}, .hint = 4, .source = "w dim 0", .explicit_dim = true});
-  CHECK(z.guard_error("Eq(batch, small)").find("Dim 'batch' (x dim 0, range [1, 64]) loses values") == 0);
+  const std::string message = z.guard_error("Eq(batch, small)");
+  CHECK(message.find("Dim 'batch' (x dim 0, range [1, 64]) loses values") == 0);
+  CHECK(message.find("for granted, with Dim 'small' (w dim 0, range [1, 8])") != std::string::npos);
 }
 
 TEST_CASE("guard: a Dim that must be even loses values") {

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "transporters/checkpoint/json_text.h"
 #include "transporters/checkpoint/mapped_file.h"
@@ -51,6 +52,12 @@ const std::map<std::string, c10::ScalarType>& dtypes() {
       {"complex128", ScalarType::ComplexDouble},
   };
   return table;
+}
+
+std::string number_text(double value) {
+  std::ostringstream text;
+  text << value;
+  return text.str();
 }
 
 }  // namespace
@@ -195,6 +202,18 @@ double Config::real(const std::string& key) const {
 }
 
 double Config::real(const std::string& key, double missing) const { return real_or_none(key).value_or(missing); }
+
+double Config::positive_real(const std::string& key, double missing) const {
+  const double value = real(key, missing);
+  if (!(value > 0.0) || !std::isfinite(value)) fail(key, "expected a number above 0, got " + number_text(value));
+  return value;
+}
+
+double Config::non_negative_real(const std::string& key, double missing) const {
+  const double value = real(key, missing);
+  if (!(value >= 0.0) || !std::isfinite(value)) fail(key, "expected a number of 0 or more, got " + number_text(value));
+  return value;
+}
 
 bool Config::boolean(const std::string& key, bool missing) const {
   const auto* value = json_->find(key);

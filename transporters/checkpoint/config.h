@@ -48,6 +48,9 @@ class Config {
   double real(const std::string& key) const;
   double real(const std::string& key, double missing) const;
   std::optional<double> real_or_none(const std::string& key) const;
+  // Finite, and above 0 or at least 0.
+  double positive_real(const std::string& key, double missing) const;
+  double non_negative_real(const std::string& key, double missing) const;
   bool boolean(const std::string& key, bool missing) const;
   std::string string(const std::string& key) const;
   std::string string(const std::string& key, const std::string& missing) const;

@@ -36,6 +36,7 @@ void read_scaling(const Config& scaling, const Config& config, RopeParameters& r
     rope.factor = static_cast<double>(max_positions) / static_cast<double>(rope.original_max_position_embeddings);
   }
   rope.attention_factor = scaling.real_or_none("attention_factor");
+  if (rope.attention_factor) positive_real(scaling, "attention_factor", *rope.attention_factor);
   rope.beta_fast = positive_real(scaling, "beta_fast", scaling.real("beta_fast", rope.beta_fast));
   rope.beta_slow = positive_real(scaling, "beta_slow", scaling.real("beta_slow", rope.beta_slow));
   rope.mscale = scaling.real("mscale", rope.mscale);
@@ -46,6 +47,8 @@ void read_scaling(const Config& scaling, const Config& config, RopeParameters& r
     rope.long_factor = scaling.reals("long_factor");
     if (rope.short_factor.empty()) scaling.fail("short_factor", "is missing; longrope needs it");
     if (rope.long_factor.empty()) scaling.fail("long_factor", "is missing; longrope needs it");
+    for (const double factor : rope.short_factor) positive_real(scaling, "short_factor", factor);
+    for (const double factor : rope.long_factor) positive_real(scaling, "long_factor", factor);
   }
   if (rope.type == "llama3") {
     rope.low_freq_factor = positive_real(scaling, "low_freq_factor", scaling.real("low_freq_factor"));

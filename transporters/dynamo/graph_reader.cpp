@@ -6,9 +6,9 @@
 #include <utility>
 
 #include "transporters/dynamo/call_spec.h"
+#include "transporters/dynamo/guard_reader.h"
 #include "transporters/dynamo/schema.h"
 #include "transporters/dynamo/size_reader.h"
-#include "transporters/dynamo/sympy.h"
 #include "transporters/error.h"
 #include "transporters/graph/symbol_sources.h"
 #include "transporters/graph/verify.h"
@@ -65,7 +65,8 @@ class GraphReader {
     read_outputs();
     program_.hints = sizes_.hints();
     program_.ranges = ranges();
-    read_guards();
+    if (const ConstJson* guards = find_field(root_, "guards_code"))
+      read_guards(*guards, guard_paths_, sizes_, program_);
     program_.architecture = extra_.architecture;
     return std::move(program_);
   }
@@ -525,63 +526,6 @@ class GraphReader {
       for (const NamedArgument& argument : node.arguments()) use(symbols_of(argument.value));
     }
     return used;
-  }
-
-  // Guards of torch.export are conditions on the sizes of inputs; they become assertions at the start of the graph.
-  void read_guards() {
-    const ConstJson* guards = find_field(root_, "guards_code");
-    if (guards == nullptr) return;
-    Node* const first = program_.graph->front();
-    symbolic::ShapeEnv known;
-    for (const auto& [name, range] : program_.ranges) known.add_symbol({.name = name, .range = range});
-    for (const ConstJson& guard : array(*guards)) {
-      const std::string& text = string(guard);
-      // How inputs lie in memory is no part of a program.
-      if (text.find(".stride(") != std::string::npos || text.find(".storage_offset(") != std::string::npos) continue;
-      Expr condition;
-      try {
-        condition = from_sympy(
-            text, {[this](const std::string& name) { return sizes_.symbol(name); },
-                   [&](const std::vector<std::string>& path, int dim) { return input_size(guard, path, dim); }});
-      } catch (const Error& error) {
-        json_fail(guard, error.message());
-      }
-      if (condition.type() != Type::Boolean) json_fail(guard, "expected a condition");
-      if (known.decide(condition) == true) continue;
-      program_.graph->insert(first, "aten::_assert_scalar",
-                             {{"self", condition}, {"assert_msg", "Guard failed: " + text}}, {});
-    }
-  }
-
-  // Arguments of `*inputs` are called inputs_0, inputs_1, ...; torch's guards say inputs[0], inputs[1], ...
-  static bool is_guard_path(const std::vector<std::string>& steps, const std::vector<std::string>& path) {
-    if (steps == path) return true;
-    return steps.size() + 1 == path.size() && !steps.empty() && steps[0] == path[0] + "_" + path[1] &&
-           std::equal(steps.begin() + 1, steps.end(), path.begin() + 2);
-  }
-
-  Expr input_size(const ConstJson& guard, const std::vector<std::string>& path, int dim) {
-    // The tracer's own name for the inputs by position.
-    const bool by_position = path.size() == 2 && path[0] == "flat_args";
-    for (size_t i = 0, user = 0; i < program_.inputs.size(); ++i) {
-      const InputSpec& input = program_.inputs[i];
-      if (input.kind != InputKind::UserInput) continue;
-      const bool found = by_position ? std::to_string(user) == path[1] : is_guard_path(guard_paths_.at(user).steps, path);
-      ++user;
-      if (!found) continue;
-      if (input.value == nullptr) {
-        if (const auto* number = std::get_if<Expr>(&input.constant); number != nullptr && dim < 0) return *number;
-        if (const auto* number = std::get_if<double>(&input.constant); number != nullptr && dim < 0)
-          return Expr::real(*number);
-        if (const auto* flag = std::get_if<bool>(&input.constant); flag != nullptr && dim < 0)
-          return Expr::boolean(*flag);
-      } else if (!input.value->is_tensor()) {
-        if (dim < 0) return std::get<NumberType>(input.value->type()).expr;
-      } else if (dim >= 0 && static_cast<size_t>(dim) < input.value->rank()) {
-        return input.value->sizes()[static_cast<size_t>(dim)];
-      }
-    }
-    json_fail(guard, "the guard reads an input that is not there");
   }
 
   const ConstJson& root_;

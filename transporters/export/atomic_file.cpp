@@ -1,6 +1,7 @@
 #include "transporters/export/atomic_file.h"
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -9,6 +10,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <utility>
 
 #include "transporters/error.h"
 #include "transporters/graph/tensor_blocks.h"
@@ -25,12 +27,60 @@ constexpr size_t kBufferSize = 1 << 20;
   throw Error({.stage = "write", .file = path.string()}, text);
 }
 
-// A name no other writer of this folder uses. The process id keeps processes apart, the counter this process's files.
+constexpr std::string_view kTemporarySuffix = ".tmp";
+
+// A name no other writer of this folder uses: ".model.onnx.PROCESS-COUNTER.tmp".
 std::filesystem::path temporary_for(const std::filesystem::path& target) {
   static std::atomic<unsigned> counter{0};
-  return target.parent_path() /
-         ("." + target.filename().string() + "." + std::to_string(getpid()) + "-" + std::to_string(counter++) + ".tmp");
+  return target.parent_path() / ("." + target.filename().string() + "." + std::to_string(getpid()) + "-" +
+                                 std::to_string(counter++) + std::string(kTemporarySuffix));
 }
+
+bool is_temporary_name(std::string_view name) {
+  if (!name.starts_with('.') || !name.ends_with(kTemporarySuffix)) return false;
+  name = name.substr(1, name.size() - 1 - kTemporarySuffix.size());
+  const auto is_number = [](std::string_view text) {
+    return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
+  };
+  const size_t dot = name.rfind('.');
+  if (dot == 0 || dot == std::string_view::npos) return false;
+  const std::string_view mark = name.substr(dot + 1);
+  const size_t dash = mark.find('-');
+  return dash != std::string_view::npos && is_number(mark.substr(0, dash)) && is_number(mark.substr(dash + 1));
+}
+
+// A lock that says "in use" to remove_stale() of other processes; held while the descriptor is open. False when
+// somebody else has the file. File systems without locks have no stale files removed, and so need none.
+bool lock(int descriptor, int kind) { return flock(descriptor, kind | LOCK_NB) == 0 || errno != EWOULDBLOCK; }
+
+// Removes temporary files whose writer is gone: nobody holds their lock.
+void remove_stale(const std::filesystem::path& folder) {
+  std::error_code error;
+  for (auto entry = std::filesystem::directory_iterator(folder, error);
+       !error && entry != std::filesystem::directory_iterator(); entry.increment(error)) {
+    if (!is_temporary_name(entry->path().filename().string())) continue;
+    const int descriptor = open(entry->path().c_str(), O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    if (descriptor < 0) continue;
+    struct stat status;
+    const bool is_stale =
+        fstat(descriptor, &status) == 0 && S_ISREG(status.st_mode) && flock(descriptor, LOCK_EX | LOCK_NB) == 0;
+    if (is_stale) unlink(entry->path().c_str());
+    close(descriptor);
+  }
+}
+
+// An open descriptor that goes with the scope.
+class Descriptor {
+ public:
+  explicit Descriptor(int descriptor) : descriptor_(descriptor) {}
+  Descriptor(Descriptor&& other) noexcept : descriptor_(std::exchange(other.descriptor_, -1)) {}
+  ~Descriptor() {
+    if (descriptor_ >= 0) close(descriptor_);
+  }
+
+ private:
+  int descriptor_;
+};
 
 void sync_folder(const std::filesystem::path& folder) {
   const int descriptor = open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -55,8 +105,19 @@ bool holds_same_bytes(int descriptor, uint64_t offset, const char* data, uint64_
 
 OutputFile::OutputFile(std::filesystem::path target, std::filesystem::path temporary)
     : target_(std::move(target)), temporary_(std::move(temporary)) {
-  descriptor_ = open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-  if (descriptor_ < 0) fail(target_, "cannot create the file", errno);
+  while (true) {
+    descriptor_ = open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    // Left by a process that had our number.
+    if (descriptor_ < 0 && errno == EEXIST) {
+      temporary_ = temporary_for(target_);
+      continue;
+    }
+    if (descriptor_ < 0) fail(target_, "cannot create the file", errno);
+    // Another process can take the file for a stale one before it is locked.
+    struct stat status;
+    if (lock(descriptor_, LOCK_EX) && fstat(descriptor_, &status) == 0 && status.st_nlink > 0) return;
+    ::close(std::exchange(descriptor_, -1));
+  }
 }
 
 OutputFile::~OutputFile() {
@@ -139,14 +200,12 @@ void OutputFile::pad_to(uint64_t offset) {
   while (size_ < offset) write(kZeros, std::min<uint64_t>(offset - size_, sizeof kZeros));
 }
 
-void OutputFile::close() {
-  if (descriptor_ < 0) return;
+void OutputFile::finish() {
+  if (is_finished_) return;
   flush();
   if (reserved_ > size_ && ftruncate(descriptor_, static_cast<off_t>(size_)) != 0) fail(target_, "cannot write", errno);
   if (fsync(descriptor_) != 0) fail(target_, "cannot write", errno);
-  const int descriptor = descriptor_;
-  descriptor_ = -1;
-  if (::close(descriptor) != 0) fail(target_, "cannot write", errno);
+  is_finished_ = true;
 }
 
 AtomicFiles::AtomicFiles(std::filesystem::path folder) : folder_(std::move(folder)) {
@@ -180,8 +239,8 @@ OutputFile& AtomicFiles::create(const std::string& name) {
 
 void AtomicFiles::remove(const std::string& name) { removals_.push_back(folder_ / name); }
 
-void AtomicFiles::commit() {
-  for (const auto& file : files_) file->close();
+std::vector<std::string> AtomicFiles::commit() {
+  for (const auto& file : files_) file->finish();
   for (const auto& file : files_) {
     struct stat status;
     if (stat(file->target().c_str(), &status) == 0 && S_ISDIR(status.st_mode)) {
@@ -192,6 +251,14 @@ void AtomicFiles::commit() {
   // Old files trade places with new ones, so that a rename that fails can be undone.
   size_t done = 0;
   std::vector<bool> exchanged(files_.size());
+  // They then lie under temporary names, and are not stale.
+  std::vector<Descriptor> old_files;
+  for (const auto& file : files_) {
+    const int descriptor = open(file->target().c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    if (descriptor < 0) continue;
+    old_files.emplace_back(descriptor);
+    lock(descriptor, LOCK_SH);
+  }
   for (; done < files_.size(); ++done) {
     const auto& file = *files_[done];
     if (renameat2(AT_FDCWD, file.temporary().c_str(), AT_FDCWD, file.target().c_str(), RENAME_EXCHANGE) == 0) {
@@ -220,8 +287,12 @@ void AtomicFiles::commit() {
     if (exchanged[i]) std::filesystem::remove(files_[i]->temporary(), ignored);
   }
   for (const auto& path : removals_) std::filesystem::remove(path, ignored);
+  remove_stale(folder_);
   sync_folder(folder_);
+  std::vector<std::string> names;
+  for (const auto& file : files_) names.push_back(file->target().filename().string());
   files_.clear();
+  return names;
 }
 
 }  // namespace transporters

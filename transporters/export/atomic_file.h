@@ -1,8 +1,9 @@
 // Output files that appear whole and together, or not at all.
 //
-// Each file is written under a temporary name in the target folder. commit() flushes them to disk and renames them; when
-// anything fails before, or commit() is never reached, the folder is as it was: new folders and temporary files are
-// removed, old files are untouched.
+// Each file is written under a temporary name in the target folder. commit() flushes them to disk and renames them;
+// when anything fails before, or commit() is never reached, the folder is as it was: new folders and temporary files
+// are removed, old files are untouched. What a killed process left under temporary names goes at the next commit() to
+// the folder: a running writer holds a lock on each of its files, a dead one none.
 #pragma once
 
 #include <cstddef>
@@ -39,8 +40,8 @@ class OutputFile {
   // Bytes written so far.
   uint64_t size() const { return size_; }
 
-  // Everything written reaches the disk; no write may follow.
-  void close();
+  // Everything written reaches the disk; no write may follow. The lock is held until the destructor.
+  void finish();
 
   const std::filesystem::path& target() const { return target_; }
   const std::filesystem::path& temporary() const { return temporary_; }
@@ -53,6 +54,7 @@ class OutputFile {
   std::filesystem::path target_;
   std::filesystem::path temporary_;
   int descriptor_ = -1;
+  bool is_finished_ = false;
   uint64_t size_ = 0;
   uint64_t reserved_ = 0;
   std::string buffer_;
@@ -70,8 +72,8 @@ class AtomicFiles {
   OutputFile& create(const std::string& name);
   // commit() removes this file of the folder when it exists: what an earlier run left and this one does not write.
   void remove(const std::string& name);
-  // Makes all files appear, in order of creation; earlier files of these names are replaced.
-  void commit();
+  // Makes all files appear, in order of creation; earlier files of these names are replaced. Returns the names.
+  std::vector<std::string> commit();
 
   const std::filesystem::path& folder() const { return folder_; }
 

@@ -1,5 +1,8 @@
 #include "transporters/export/configs.h"
 
+#include <algorithm>
+#include <iterator>
+
 #include "transporters/error.h"
 #include "transporters/export/json_fields.h"
 
@@ -9,14 +12,17 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr const char* kStage = "config";
-constexpr int64_t kMinOpset = 18;
-constexpr int64_t kMaxOpset = 23;
 
-constexpr std::pair<ExportFormat, std::string_view> kFormats[] = {
-    {ExportFormat::Dynamo, "dynamo"},
-    {ExportFormat::Onnx, "onnx"},
-    {ExportFormat::OpenVino, "openvino"},
-    {ExportFormat::Executorch, "executorch"},
+struct Format {
+  ExportFormat format;
+  std::string_view name;
+  bool available;
+};
+constexpr Format kFormats[] = {
+    {ExportFormat::Dynamo, "dynamo", true},
+    {ExportFormat::Onnx, "onnx", true},
+    {ExportFormat::OpenVino, "openvino", false},
+    {ExportFormat::Executorch, "executorch", false},
 };
 
 void read_format(JsonFields& fields, ExportFormat expected) {
@@ -58,17 +64,23 @@ std::string dump(const nlohmann::json& json) { return json.dump(2, ' ', true); }
 }  // namespace
 
 std::string_view to_string(ExportFormat format) {
-  for (const auto& [known, name] : kFormats)
-    if (known == format) return name;
+  for (const Format& known : kFormats)
+    if (known.format == format) return known.name;
   throw InternalError("an export format without a name");
+}
+
+bool is_available(ExportFormat format) {
+  return std::any_of(std::begin(kFormats), std::end(kFormats),
+                     [&](const Format& known) { return known.format == format && known.available; });
 }
 
 ExportFormat parse_export_format(std::string_view name) {
   std::vector<std::string> names;
   std::string list;
-  for (const auto& [format, known] : kFormats) {
-    if (known == name) return format;
-    names.emplace_back(known);
+  for (const Format& known : kFormats) {
+    if (known.name == name) return known.format;
+    if (!known.available) continue;
+    names.emplace_back(known.name);
     list += (list.empty() ? "'" : ", '") + names.back() + "'";
   }
   const std::string near = did_you_mean(name, names);

@@ -18,7 +18,10 @@ enum class ExportFormat : uint8_t { Dynamo, Onnx, OpenVino, Executorch };
 
 // "dynamo", "onnx", "openvino", "executorch".
 std::string_view to_string(ExportFormat format);
-ExportFormat parse_export_format(std::string_view name);  // throws Error with near names
+// Whether this build has an exporter for the format; the others are only known by name.
+bool is_available(ExportFormat format);
+// Throws Error with near names of available formats.
+ExportFormat parse_export_format(std::string_view name);
 
 struct DynamoConfig {
   // Every axis of every input is dynamic, as Dim::Auto.
@@ -40,7 +43,9 @@ struct OnnxConfig {
   DynamicShapes dynamic_shapes;
   bool strict = false;
   bool prefer_deferred_runtime_asserts_over_guards = false;
-  // 18 to 23; nullopt picks the default.
+  static constexpr int64_t kMinOpset = 18;
+  static constexpr int64_t kMaxOpset = 24;
+  // kMinOpset to kMaxOpset; nullopt picks the default.
   std::optional<int64_t> opset_version;
   // Constant folding, dead code, transposes folded into weights, ...
   bool optimize = true;

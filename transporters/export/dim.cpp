@@ -27,6 +27,12 @@ bool is_identifier(const std::string& name) {
 
 class Reader {
  public:
+  // Bare names mean the Dim that was described elsewhere, before or after.
+  void describe_bare_names(AxisDims& dims) const {
+    for (auto& [axis, dim] : dims)
+      if (const auto found = named_.find(dim.name); found != named_.end()) dim = found->second;
+  }
+
   AxisDims axes(const Json& json, const std::string& input) {
     AxisDims dims;
     if (json.is_null()) return dims;
@@ -55,7 +61,7 @@ class Reader {
       const auto name = json.get<std::string>();
       if (name == "static") return Dim::fixed();
       if (name == "auto") return Dim::automatic();
-      return checked(Dim(name), what);
+      return checked(Dim(name), what, /*is_bare=*/true);
     }
     if (!json.is_object())
       fail(what + ": expected a name, \"auto\", \"static\" or {\"name\": ..., \"min\": ..., \"max\": ...}, got " +
@@ -72,20 +78,20 @@ class Reader {
     return checked(std::move(dim), what);
   }
 
-  Dim checked(Dim dim, const std::string& what) {
+  Dim checked(Dim dim, const std::string& what, bool is_bare = false) {
     if (!(dim.kind == Dim::Kind::Auto && dim.name.empty()) && !is_identifier(dim.name))
       fail(what + ": a dim's name is letters, digits and underscores, not '" + dim.name + "'");
     if (dim.min < 0) fail(what + ": min is " + std::to_string(dim.min) + ", sizes are 0 or more");
     if (dim.max < dim.min)
       fail(what + ": max " + std::to_string(dim.max) + " is less than min " + std::to_string(dim.min));
-    if (dim.name.empty()) return dim;
+    if (dim.name.empty() || is_bare) return dim;
     const auto [seen, fresh] = named_.emplace(dim.name, dim);
     if (!fresh && seen->second != dim)
       fail(what + ": dim '" + dim.name + "' is described in another way elsewhere; axes of one name are one size");
     return dim;
   }
 
-  std::map<std::string, Dim> named_;
+  std::map<std::string, Dim> named_;  // those that say more than a name
 };
 
 Json to_json_value(const Dim& dim) {
@@ -123,6 +129,8 @@ DynamicShapes DynamicShapes::from_json(std::string_view text) {
     fail("expected an object by input, such as {\"input_ids\": {\"0\": \"batch\"}}, or a list by position, got " +
          describe_json(json));
   }
+  for (auto& dims : shapes.positional_) reader.describe_bare_names(dims);
+  for (auto& [name, dims] : shapes.named_) reader.describe_bare_names(dims);
   return shapes;
 }
 

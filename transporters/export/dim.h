@@ -55,7 +55,8 @@ class DynamicShapes {
   const std::vector<AxisDims>& positional() const { return positional_; }
 
   // {"input_ids": {"0": "batch", "1": {"name": "sequence", "min": 1, "max": 512}}}; "auto" and "static" are Dim::Auto
-  // and Dim::Static; a list in place of an object of axes counts axes from 0. Throws Error.
+  // and Dim::Static; a list in place of an object of axes counts axes from 0. A name alone means the Dim that another
+  // axis describes under it. Throws Error.
   static DynamicShapes from_json(std::string_view json);
   std::string to_json() const;
 

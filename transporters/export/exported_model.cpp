@@ -1,5 +1,9 @@
 #include "transporters/export/exported_model.h"
 
+#include <fstream>
+#include <iterator>
+#include <set>
+
 #include "transporters/dynamo/pt2.h"
 #include "transporters/error.h"
 #include "transporters/export/atomic_file.h"
@@ -9,6 +13,7 @@ namespace transporters {
 namespace {
 
 constexpr auto kManifestFile = "export.json";
+constexpr auto kDataSuffix = ".data";
 
 std::string suffix(ExportFormat format) { return format == ExportFormat::Dynamo ? ".pt2" : ".onnx"; }
 
@@ -19,7 +24,34 @@ onnx::SaveOptions save_options(const ExportConfig& config) {
   return options;
 }
 
+// The artefacts that an export.json in the folder names, and the data files beside them. None when there is no such
+// file, or it is nobody's manifest.
+std::vector<std::string> files_of_earlier_export(const std::filesystem::path& folder) {
+  std::ifstream file(folder / kManifestFile, std::ios::binary);
+  if (!file) return {};
+  std::vector<std::string> names;
+  try {
+    for (const auto& entry : parse_manifest({std::istreambuf_iterator<char>(file), {}}).second) {
+      names.push_back(entry.file);
+      names.push_back(entry.file + kDataSuffix);
+    }
+  } catch (const Error&) {
+    return {};
+  }
+  return names;
+}
+
 }  // namespace
+
+bool ExportedModel::reads_from(const std::filesystem::path& file) const {
+  std::error_code ignored;
+  for (const auto& source : sources)
+    if (std::filesystem::equivalent(source, file, ignored)) return true;
+  for (const auto& [name, component] : components_)
+    for (const auto& [target, tensor] : component.program.state)
+      if (!tensor.file.empty() && std::filesystem::equivalent(tensor.file, file, ignored)) return true;
+  return false;
+}
 
 const Program& ExportedModel::program() const {
   if (components_.size() != 1) {
@@ -40,7 +72,8 @@ void ExportedModel::save(const std::filesystem::path& file) const {
     onnx::save(*component.onnx, file, save_options(config_));
 }
 
-void ExportedModel::save_pretrained(const std::filesystem::path& folder) const {
+std::vector<std::string> ExportedModel::save_pretrained(const std::filesystem::path& folder) const {
+  const std::vector<std::string> earlier = files_of_earlier_export(folder);
   AtomicFiles files(folder);
   std::vector<ManifestEntry> entries;
   std::vector<onnx::NamedModel> models;
@@ -55,7 +88,11 @@ void ExportedModel::save_pretrained(const std::filesystem::path& folder) const {
   if (!models.empty()) onnx::save(models, files, save_options(config_));
   for (const auto& [name, text] : config_files_) files.create(name).write(text);
   files.create(kManifestFile).write(manifest_json(format_, entries));
-  files.commit();
+  std::set<std::string> written;
+  for (const ManifestEntry& entry : entries) written.insert({entry.file, entry.file + kDataSuffix});
+  for (const std::string& name : earlier)
+    if (!written.contains(name) && !reads_from(folder / name)) files.remove(name);
+  return files.commit();
 }
 
 }  // namespace transporters

@@ -40,13 +40,21 @@ class ExportedModel {
   void set_config_files(std::map<std::string, std::string> files) { config_files_ = std::move(files); }
   // What the export took for granted: axes fixed, axes unified.
   std::vector<std::string> notes;
+  // What is likely not meant: a converted program in training mode.
+  std::vector<std::string> warnings;
+  // Files that it was read from.
+  std::vector<std::filesystem::path> sources;
 
   // Writes one component's file (".pt2", ".onnx" + data). Appears whole or not at all.
   void save(const std::filesystem::path& file) const;
-  // Writes the folder that transformers' ExportedModel.from_pretrained loads: components, export.json, configs.
-  void save_pretrained(const std::filesystem::path& folder) const;
+  // Writes the folder that transformers' ExportedModel.from_pretrained loads: components, export.json, configs. Returns
+  // the names of its files. Of an earlier export there, files that its export.json names go, except sources and what
+  // this one's weights are mapped from.
+  std::vector<std::string> save_pretrained(const std::filesystem::path& folder) const;
 
  private:
+  bool reads_from(const std::filesystem::path& file) const;
+
   ExportFormat format_;
   ExportConfig config_;
   std::map<std::string, ExportedComponent> components_;

@@ -77,7 +77,9 @@ class Exporter {
     ExportedModel model(Derived::kFormat, config);
     std::vector<std::string> notes;
     Program program = trace_program(target, Derived::tracing(config), Derived::backends(), *registry_, &notes);
-    model.add("model", Derived::lower(std::move(program), config, *registry_));
+    ExportedComponent component = Derived::lower(std::move(program), config, *registry_);
+    component.metadata.attention = target.attention;
+    model.add("model", std::move(component));
     model.set_config_files(target.config_files);
     model.notes = std::move(notes);
     return model;
@@ -86,6 +88,7 @@ class Exporter {
   // A program that was traced before or read from a `.pt2`.
   ExportedModel convert(Program program, const Config& config = {}) const {
     ExportedModel model(Derived::kFormat, config);
+    model.warnings = check_converted(program, Derived::kFormat);
     model.add("model", Derived::lower(std::move(program), config, *registry_));
     return model;
   }

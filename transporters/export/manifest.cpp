@@ -22,6 +22,7 @@ Json metadata_json(const ExportMetadata& metadata) {
   json["export_config"] = Json::parse(metadata.export_config);
   json["export_dtype"] = metadata.export_dtype;
   json["export_device"] = metadata.export_device;
+  if (!metadata.attention.empty()) json["attention"] = metadata.attention;
   json["kwargs"] = Json::parse(metadata.kwargs);
   json["in_spec"] = metadata.in_spec;
   json["out_spec"] = metadata.out_spec;
@@ -59,6 +60,7 @@ ExportMetadata read_metadata(const Json& json, const std::string& component) {
   metadata.export_config = object_text(fields, "export_config");
   metadata.export_dtype = fields.string("export_dtype").value_or("");
   metadata.export_device = fields.string("export_device").value_or("cpu");
+  metadata.attention = fields.string("attention").value_or("");
   metadata.kwargs = object_text(fields, "kwargs");
   metadata.in_spec = fields.string("in_spec").value_or("");
   metadata.out_spec = fields.string("out_spec").value_or("");

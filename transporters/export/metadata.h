@@ -19,6 +19,9 @@ struct ExportMetadata {
   std::string export_config;  // JSON
   std::string export_dtype;   // "float32"
   std::string export_device = "cpu";
+  // "sdpa" or "eager": how the traced model computed attention; "" where that is not known. Not a field of
+  // transformers' class, which skips it.
+  std::string attention;
   std::string kwargs;  // JSON: rank, shape, dtype of each traced input
   std::string in_spec;
   std::string out_spec;

@@ -22,6 +22,7 @@ struct ExportTarget {
   std::map<std::string, std::vector<std::string>> axis_names;
   TreeSpec in_spec;
   std::string architecture;
+  std::string attention;  // ExportMetadata::attention
   std::map<std::string, std::string> config_files;
   // A module of it is in training mode: then ops that differ there are refused.
   bool is_training = false;
@@ -37,6 +38,10 @@ Program trace_program(const ExportTarget& target, const DynamoConfig& config, co
 
 // The program that an ONNX export translates: fixed and decomposed, with the values whose names the model carries.
 Program prepare_onnx(Program program, const OnnxConfig& config, const Registry& registry);
+
+// Looks at a program that was read from a file. One in training mode is a warning for .pt2, which can hold it, and an
+// Error for the other formats.
+std::vector<std::string> check_converted(const Program& program, ExportFormat format);
 
 // Lowers a traced or loaded program for its format.
 ExportedComponent lower_dynamo(Program program, const DynamoConfig& config, const Registry& registry);

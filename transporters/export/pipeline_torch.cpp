@@ -59,23 +59,64 @@ std::vector<TraceInput> with_dims(const ExportTarget& target, const DynamoConfig
   return inputs;
 }
 
+// Axes that have the size of a Dim in the samples, where the code tied that Dim to something: what to write when they
+// are one size. "" when there are none. `message` is the ShapeEnv's, which names Dims.
+std::string advice_on_ties(const std::string& message, const std::vector<TraceInput>& inputs) {
+  constexpr size_t kListed = 3;
+  const auto is_told = [&](const Dim& dim) {
+    return dim.kind == Dim::Kind::Named && message.starts_with("Dim '" + dim.name + "' ");
+  };
+  const auto place = [](const TraceInput& input, size_t axis) { return input.path + " dim " + std::to_string(axis); };
+  const auto entry = [](const TraceInput& input, size_t axis, const std::string& name) {
+    return "\"" + input.path + "\": {\"" + std::to_string(axis) + "\": \"" + name + "\"}";
+  };
+  for (const TraceInput& input : inputs) {
+    for (size_t axis = 0; axis < input.dims.size(); ++axis) {
+      const Dim& dim = input.dims[axis];
+      if (!is_told(dim)) continue;
+      const int64_t size = input.sample.size(static_cast<int64_t>(axis));
+      std::string others, entries = entry(input, axis, dim.name);
+      size_t listed = 0;
+      for (const TraceInput& other : inputs)
+        for (size_t i = 0; i < other.dims.size() && &other != &input; ++i) {
+          const bool is_another = other.dims[i].kind == Dim::Kind::Static || other.dims[i].name != dim.name;
+          if (!is_another || other.sample.size(static_cast<int64_t>(i)) != size || ++listed > kListed) continue;
+          others += (others.empty() ? "" : ", ") + place(other, i) +
+                    (other.dims[i].kind == Dim::Kind::Static ? " (static)" : " (Dim '" + other.dims[i].name + "')");
+          entries += ", " + entry(other, i, dim.name);
+        }
+      if (others.empty()) continue;
+      return ". In the samples " + place(input, axis) + " (Dim '" + dim.name + "') is " + std::to_string(size) +
+             ", and so is " + others + ": axes that are one size get one Dim, as --dynamic-shapes '{" + entries + "}'";
+    }
+  }
+  return "";
+}
+
 // Whether the node is what dropout, batch norm and their kind do in training mode only.
 bool is_training_form(const Node& node) {
   const auto base = node.schema().base_name();
-  if (base == "aten::bernoulli" || base == "aten::native_dropout" || base.starts_with("aten::rrelu_with_noise")) return true;
   for (const char* argument : {"train", "training"}) {
-    const Argument* value = node.schema().find(argument) ? node.try_get(argument) : nullptr;
-    if (value != nullptr && std::holds_alternative<bool>(*value) && std::get<bool>(*value)) return true;
+    if (!node.schema().find(argument)) continue;
+    const Argument* value = node.try_get(argument);
+    const bool* flag = value ? std::get_if<bool>(value) : nullptr;
+    // Where native_dropout is not told, it drops.
+    const bool trains = flag ? *flag : base == "aten::native_dropout";
+    const Argument* probability = node.schema().find("p") ? node.try_get("p") : nullptr;
+    const double* p = probability ? std::get_if<double>(probability) : nullptr;
+    if (trains && (p == nullptr || *p != 0.0)) return true;  // nothing is dropped at 0
   }
   return base == "aten::_batch_norm_with_update_functional";
 }
 
+constexpr const char* kTrainingMode =
+    "training mode, where this op draws random numbers or takes the statistics of the batch; ";
+
 void refuse_training(const Program& program) {
   for (const Node& node : *program.graph)
-    if (is_training_form(node))
+    if (is_training_form(node) || node.schema().base_name() == "aten::bernoulli")
       throw Error({.stage = "export", .op = node.op(), .module = node.module_path, .file = ""},
-                  "the module is in training mode, where this op draws random numbers or takes the statistics of the "
-                  "batch; call eval() before exporting");
+                  "the module is in " + std::string(kTrainingMode) + "call eval() before exporting");
 }
 
 // Names all parameters and buffers that were never given values, before any work is done.
@@ -124,12 +165,32 @@ Program trace_program(const ExportTarget& target, const DynamoConfig& config, co
   // ── Stage 4: dynamic shapes ──
   const std::vector<TraceInput> inputs = with_dims(target, config);
   // ── Stage 5: trace, functionalise, clean up ──
-  Program program = trace(target.forward, inputs, target.state, options, notes);
+  Program program = [&] {
+    try {
+      return trace(target.forward, inputs, target.state, options, notes);
+    } catch (const GuardError& error) {
+      const std::string advice = advice_on_ties(error.message(), inputs);
+      if (advice.empty()) throw;
+      throw Error(ErrorContext{.stage = "dynamic shapes"}, error.message() + advice);
+    }
+  }();
   if (target.is_training) refuse_training(program);
   program.in_spec = target.in_spec;
   program.architecture = target.architecture;
   run_passes(program, clean_up_passes());
   return program;
+}
+
+std::vector<std::string> check_converted(const Program& program, ExportFormat format) {
+  for (const Node& node : *program.graph) {
+    if (!is_training_form(node)) continue;
+    const Error error({.stage = "export", .op = node.op(), .module = node.module_path, .file = ""},
+                      "the program was exported in " + std::string(kTrainingMode) +
+                          "call eval() before torch.export and export it again");
+    if (format != ExportFormat::Dynamo) throw error;
+    return {error.what()};
+  }
+  return {};
 }
 
 ExportedComponent lower_dynamo(Program program, const DynamoConfig& config, const Registry& registry) {
@@ -144,6 +205,8 @@ ExportedComponent lower_dynamo(Program program, const DynamoConfig& config, cons
 }
 
 namespace {
+
+static_assert(OnnxConfig::kMinOpset == onnx::kOldestOpset && OnnxConfig::kMaxOpset == onnx::kNewestOpset);
 
 onnx::LowerOptions lower_options(const OnnxConfig& config, const Registry& registry) {
   return {.opset = config.opset_version.value_or(onnx::kDefaultOpset),

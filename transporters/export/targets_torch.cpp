@@ -49,6 +49,8 @@ ExportTarget function_target(TracedFunction function, const NamedInputs& inputs)
 }
 
 ExportTarget model_target(const std::shared_ptr<PreTrainedModel>& model, const ModelInputs& inputs) {
+  // While tracing, sizes of dynamic axes are no numbers.
+  model->check_inputs(inputs);
   ExportTarget target;
   // Only leaves are traced; what the call's options say (use_cache, ...) stays as the caller set it.
   target.forward = [model, inputs](const std::vector<at::Tensor>& leaves) {
@@ -70,6 +72,7 @@ ExportTarget model_target(const std::shared_ptr<PreTrainedModel>& model, const M
   for (const InputInfo& input : model->inputs()) target.axis_names[input.name] = input.axes;
   target.in_spec = inputs.spec();
   target.architecture = model->architecture();
+  target.attention = attention_name(model->attention());
   const std::filesystem::path folder = std::filesystem::path(model->config().file()).parent_path();
   for (const char* name : {"config.json", "generation_config.json"})
     if (std::ifstream file(folder / name); file)

@@ -88,6 +88,10 @@ AttentionImplementation attention_implementation(const std::string& name) {
               "; known are 'sdpa' and 'eager'");
 }
 
+std::string attention_name(AttentionImplementation implementation) {
+  return implementation == AttentionImplementation::Sdpa ? "sdpa" : "eager";
+}
+
 namespace {
 
 at::Tensor make_causal_mask(const MaskArguments& arguments) {

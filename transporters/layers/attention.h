@@ -19,6 +19,7 @@ enum class AttentionImplementation {
 
 // By transformers' name ("sdpa", "eager"). Throws Error for another, saying what to use.
 AttentionImplementation attention_implementation(const std::string& name);
+std::string attention_name(AttentionImplementation implementation);
 
 struct MaskArguments {
   AttentionImplementation implementation = AttentionImplementation::Sdpa;

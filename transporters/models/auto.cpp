@@ -96,13 +96,15 @@ const std::vector<ModelType>& model_types() {
   return types;
 }
 
-const ModelClass& find_class(const Config& config, const std::string& name) {
+const ModelClass& find_class(const Config& config, const std::string& name, const std::string& named_by) {
   const ModelType& type = find_type(config);
   for (const auto& model_class : type.classes)
     if (model_class.name == name) return model_class;
   const auto names = class_names(type);
-  config.fail("architectures", "names '" + name + "', which has no native model" + did_you_mean(name, names) + "; '" +
-                                   type.name + "' has " + join(names) + "; " + kOtherWays);
+  const std::string rest = did_you_mean(name, names) + "; '" + type.name + "' has " + join(names) + "; " + kOtherWays;
+  if (named_by.empty()) config.fail("architectures", "names '" + name + "', which has no native model" + rest);
+  throw Error({.stage = "checkpoint", .file = config.file()},
+              named_by + " names '" + name + "', which is no native model of the type '" + type.name + "'" + rest);
 }
 
 const ModelClass& find_class(const Config& config, Task task) {
@@ -137,10 +139,10 @@ std::shared_ptr<PreTrainedModel> load_model(const std::string& folder, const Mod
 }
 
 std::shared_ptr<PreTrainedModel> load_model(const std::string& folder, const LoadOptions& options,
-                                            const std::string& architecture) {
+                                            const std::string& architecture, const std::string& named_by) {
   const Config config = Config::from_folder(folder);
   const auto named = config.architectures();
-  if (!architecture.empty()) return load_model(folder, find_class(config, architecture), options);
+  if (!architecture.empty()) return load_model(folder, find_class(config, architecture, named_by), options);
   if (!named.empty()) return load_model(folder, find_class(config, named.front()), options);
   return load_model(folder, find_class(config, Task::Base), options);
 }

@@ -45,8 +45,8 @@ struct ModelType {
 const std::vector<ModelType>& model_types();
 
 // The class of that name in the config's model type. Throws Error with near names, and says which ways there are for
-// models that are not here.
-const ModelClass& find_class(const Config& config, const std::string& name);
+// models that are not here. `named_by` is who asks for the name in the message; "" is the config's "architectures".
+const ModelClass& find_class(const Config& config, const std::string& name, const std::string& named_by = "");
 // The class of that purpose.
 const ModelClass& find_class(const Config& config, Task task);
 
@@ -54,9 +54,10 @@ const ModelClass& find_class(const Config& config, Task task);
 std::shared_ptr<PreTrainedModel> load_model(const std::string& folder, const ModelClass& model_class,
                                             const LoadOptions& options = {});
 // As the class that config.json's "architectures" names first, or the base model when it names none; a name in
-// `architecture` goes first.
+// `architecture` goes first, and messages say that `named_by` gave it.
 std::shared_ptr<PreTrainedModel> load_model(const std::string& folder, const LoadOptions& options = {},
-                                            const std::string& architecture = "");
+                                            const std::string& architecture = "",
+                                            const std::string& named_by = "the caller");
 
 // AutoConfig::from_pretrained(folder): the checked config.json.
 struct AutoConfig {

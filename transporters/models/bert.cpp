@@ -52,7 +52,7 @@ class BertWithPredictions : public EncoderPreTrainedModel {
   }
 
   ModelOutput forward(const ModelInputs& inputs) const override {
-    check_names(inputs);
+    check_inputs(inputs);
     const auto result = bert->run(inputs);
     const ModuleScope scope(cls->path());
     at::Tensor tokens, sentences;
@@ -90,7 +90,7 @@ class BertForSequenceClassification : public EncoderPreTrainedModel {
     classifier = member<Linear>(weights, "classifier", s.hidden_size, context.config.num_labels());
   }
   ModelOutput forward(const ModelInputs& inputs) const override {
-    check_names(inputs);
+    check_inputs(inputs);
     ModelOutput output("SequenceClassifierOutput");
     output.set("logits", classifier->forward(bert->run(inputs).pooler_output));
     return output;

@@ -8,6 +8,7 @@
 #include "transporters/error.h"
 #include "transporters/layers/activations.h"
 #include "transporters/layers/linear.h"
+#include "transporters/models/heads.h"
 
 namespace transporters {
 namespace {
@@ -138,9 +139,8 @@ class DecoderModel : public DecoderPreTrainedModel {
     std::optional<Cache> cache;
   };
 
-  DecoderModel(const Weights& weights, const ModelContext& context, const std::string& architecture,
-               const DecoderSettings& s)
-      : DecoderPreTrainedModel(weights, context, architecture, s) {
+  DecoderModel(const Weights& weights, const ModelContext& context, const DecoderSettings& s)
+      : DecoderPreTrainedModel(weights, context, s.class_prefix + "Model", s) {
     embed_tokens = member<Embedding>(weights, "embed_tokens", s.vocab_size, s.hidden_size);
     layers = members<DecoderLayer>(weights, "layers", s.num_layers, [&](const Weights& w, int64_t) {
       return std::make_shared<DecoderLayer>(w, context, s);
@@ -157,7 +157,7 @@ class DecoderModel : public DecoderPreTrainedModel {
   }
 
   ModelOutput forward(const ModelInputs& inputs) const override {
-    check_names(inputs);
+    check_inputs(inputs);
     const auto result = run(inputs);
     ModelOutput output("BaseModelOutputWithPast");
     output.set("last_hidden_state", result.last_hidden_state);
@@ -218,14 +218,14 @@ class DecoderModel : public DecoderPreTrainedModel {
 class DecoderForCausalLM : public DecoderPreTrainedModel {
  public:
   DecoderForCausalLM(const Weights& weights, const ModelContext& context, const std::string& name,
-                     const std::string& base_name, const DecoderSettings& s)
+                     const DecoderSettings& s)
       : DecoderPreTrainedModel(weights, context, name, s) {
-    model = member<DecoderModel>(weights, "model", context, base_name, s);
+    model = member<DecoderModel>(weights, "model", context, s);
     lm_head = member<Linear>(weights, "lm_head", s.hidden_size, s.vocab_size, /*bias=*/false);
   }
 
   ModelOutput forward(const ModelInputs& inputs) const override {
-    check_names(inputs);
+    check_inputs(inputs);
     const auto result = model->run(inputs);
     auto logits = lm_head->forward(last_tokens(result.last_hidden_state, inputs.logits_to_keep));
     if (const auto cap = settings().logit_softcap) logits = at::tanh(logits / *cap) * *cap;
@@ -238,71 +238,6 @@ class DecoderForCausalLM : public DecoderPreTrainedModel {
  private:
   std::shared_ptr<DecoderModel> model;
   std::shared_ptr<Linear> lm_head;
-};
-
-// Scores the last token of each row that is not padding.
-class DecoderForSequenceClassification : public DecoderPreTrainedModel {
- public:
-  DecoderForSequenceClassification(const Weights& weights, const ModelContext& context, const std::string& name,
-                                   const std::string& base_name, const DecoderSettings& s)
-      : DecoderPreTrainedModel(weights, context, name, s) {
-    model = member<DecoderModel>(weights, "model", context, base_name, s);
-    score = member<Linear>(weights, "score", s.hidden_size, context.config.num_labels(), /*bias=*/false);
-  }
-
-  ModelOutput forward(const ModelInputs& inputs) const override {
-    check_names(inputs);
-    const auto result = model->run(inputs);
-    const auto logits = score->forward(result.last_hidden_state);
-    ModelOutput output("SequenceClassifierOutputWithPast");
-    output.set("logits", last_token_logits(logits, inputs.tensor("input_ids"), config()));
-    if (result.cache) output.set("cache", *result.cache);
-    return output;
-  }
-
- private:
-  std::shared_ptr<DecoderModel> model;
-  std::shared_ptr<Linear> score;
-};
-
-class DecoderForTokenClassification : public DecoderPreTrainedModel {
- public:
-  DecoderForTokenClassification(const Weights& weights, const ModelContext& context, const std::string& name,
-                                const std::string& base_name, const DecoderSettings& s)
-      : DecoderPreTrainedModel(weights, context, name, s) {
-    model = member<DecoderModel>(weights, "model", context, base_name, s);
-    score = member<Linear>(weights, "score", s.hidden_size, context.config.num_labels());
-  }
-
-  ModelOutput forward(const ModelInputs& inputs) const override {
-    check_names(inputs);
-    ModelOutput output("TokenClassifierOutput");
-    output.set("logits", score->forward(model->run(inputs).last_hidden_state));
-    return output;
-  }
-
- private:
-  std::shared_ptr<DecoderModel> model;
-  std::shared_ptr<Linear> score;
-};
-
-class DecoderForQuestionAnswering : public DecoderPreTrainedModel {
- public:
-  DecoderForQuestionAnswering(const Weights& weights, const ModelContext& context, const std::string& name,
-                              const std::string& base_name, const DecoderSettings& s)
-      : DecoderPreTrainedModel(weights, context, name, s) {
-    transformer = member<DecoderModel>(weights, "transformer", context, base_name, s);
-    qa_outputs = member<Linear>(weights, "qa_outputs", s.hidden_size, 2);
-  }
-
-  ModelOutput forward(const ModelInputs& inputs) const override {
-    check_names(inputs);
-    return question_answering_output(qa_outputs->forward(transformer->run(inputs).last_hidden_state));
-  }
-
- private:
-  std::shared_ptr<DecoderModel> transformer;
-  std::shared_ptr<Linear> qa_outputs;
 };
 
 }  // namespace
@@ -318,7 +253,7 @@ DecoderSettings DecoderSettings::from_config(const Config& config, const Decoder
       config.positive("num_key_value_heads", s.num_key_value_heads > 0 ? s.num_key_value_heads : s.num_heads);
   s.head_dim = config.positive("head_dim", s.head_dim > 0 ? s.head_dim : s.hidden_size / s.num_heads);
   s.max_position_embeddings = config.positive("max_position_embeddings", s.max_position_embeddings);
-  s.rms_norm_eps = config.real("rms_norm_eps", s.rms_norm_eps);
+  s.rms_norm_eps = config.non_negative_real("rms_norm_eps", s.rms_norm_eps);
   if (s.num_heads % s.num_key_value_heads != 0)
     config.fail("num_key_value_heads", "expected a divisor of num_attention_heads (" + std::to_string(s.num_heads) +
                                            "), got " + std::to_string(s.num_key_value_heads));
@@ -368,31 +303,34 @@ std::vector<ModelClass> decoder_classes(const std::string& prefix, DecoderSettin
 
   const std::string base_name = prefix + "Model";
   const std::string causal_lm = (causal_lm_prefix.empty() ? prefix : causal_lm_prefix) + "ForCausalLM";
-  const auto head = [&]<typename M>(std::type_identity<M>, const std::string& name) {
+  // A class made with these arguments before the settings.
+  const auto make = [=]<typename M>(std::type_identity<M>, const auto&... arguments) {
     return [=](const Weights& weights, const ModelContext& context) -> std::shared_ptr<PreTrainedModel> {
-      return std::make_shared<M>(weights, context, name, base_name, settings(context.config));
+      DecoderSettings s = settings(context.config);
+      s.class_prefix = prefix;
+      return std::make_shared<M>(weights, context, arguments..., s);
     };
   };
-  const auto make_base = [=](const Weights& weights, const ModelContext& context) -> std::shared_ptr<PreTrainedModel> {
-    return std::make_shared<DecoderModel>(weights, context, base_name, settings(context.config));
-  };
   std::vector<ModelClass> classes{
-      {base_name, Task::Base, base, {}, false, make_base},
+      {base_name, Task::Base, base, {}, false, make(std::type_identity<DecoderModel>())},
       {causal_lm,
        Task::CausalLM,
        naming,
        {{"lm_head.weight", "model.embed_tokens.weight"}},
        ties_by_default,
-       head(std::type_identity<DecoderForCausalLM>(), causal_lm)},
+       make(std::type_identity<DecoderForCausalLM>(), causal_lm)},
   };
-  const auto add = [&]<typename M>(std::type_identity<M> type, const char* suffix, Task task,
+  const auto add = [&]<typename M>(std::type_identity<M> type, const char* suffix, Task task, const char* head,
                                    const WeightStore::Naming& names) {
-    classes.push_back({prefix + suffix, task, names, {}, false, head(type, prefix + suffix)});
+    const HeadNames members{prefix + suffix, names.base_prefix, head};
+    classes.push_back({members.architecture, task, names, {}, false, make(type, members)});
   };
-  add(std::type_identity<DecoderForSequenceClassification>(), "ForSequenceClassification", Task::SequenceClassification,
-      naming);
-  add(std::type_identity<DecoderForTokenClassification>(), "ForTokenClassification", Task::TokenClassification, naming);
-  add(std::type_identity<DecoderForQuestionAnswering>(), "ForQuestionAnswering", Task::QuestionAnswering, answering);
+  add(std::type_identity<LastTokenClassification<DecoderPreTrainedModel, DecoderModel>>(), "ForSequenceClassification",
+      Task::SequenceClassification, "score", naming);
+  add(std::type_identity<TokenClassification<DecoderPreTrainedModel, DecoderModel>>(), "ForTokenClassification",
+      Task::TokenClassification, "score", naming);
+  add(std::type_identity<QuestionAnswering<DecoderPreTrainedModel, DecoderModel>>(), "ForQuestionAnswering",
+      Task::QuestionAnswering, "qa_outputs", answering);
   std::erase_if(classes,
                 [&](const ModelClass& c) { return std::find(tasks.begin(), tasks.end(), c.task) == tasks.end(); });
   return classes;

@@ -19,6 +19,8 @@ struct DecoderSettings {
   // caller.
   static DecoderSettings from_config(const Config& config, const DecoderSettings& defaults);
 
+  // Before "Model" and "ForCausalLM" in names of classes.
+  std::string class_prefix;
   int64_t vocab_size = 32000;
   int64_t hidden_size = 4096;
   int64_t intermediate_size = 11008;

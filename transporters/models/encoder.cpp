@@ -2,9 +2,11 @@
 
 #include <cmath>
 #include <tuple>
+#include <type_traits>
 
 #include "transporters/error.h"
 #include "transporters/layers/activations.h"
+#include "transporters/models/heads.h"
 
 namespace transporters {
 
@@ -192,7 +194,7 @@ EncoderModel::EncoderModel(const Weights& weights, const ModelContext& context, 
 }
 
 ModelOutput EncoderModel::forward(const ModelInputs& inputs) const {
-  check_names(inputs);
+  check_inputs(inputs);
   const auto result = run(inputs);
   ModelOutput output("BaseModelOutputWithPoolingAndCrossAttentions");
   output.set("last_hidden_state", result.last_hidden_state);
@@ -205,7 +207,7 @@ EncoderModel::Result EncoderModel::run(const ModelInputs& inputs) const {
   const ModuleScope scope(path());
   check_ids_or_embeds(inputs);
   Result result;
-    result.cache = start_cache(inputs);
+  result.cache = start_cache(inputs);
   const CacheLayer* past = result.cache ? result.cache->layers.front().get() : nullptr;
   const auto x = embeddings->forward(inputs, past == nullptr ? c10::SymInt(0) : past->length());
   MaskArguments mask;
@@ -234,45 +236,6 @@ at::Tensor PredictionTransform::forward(const at::Tensor& x) const {
 
 namespace {
 
-class EncoderForTokenClassification : public EncoderPreTrainedModel {
- public:
-  EncoderForTokenClassification(const Weights& weights, const ModelContext& context, const EncoderSettings& s)
-      : EncoderPreTrainedModel(weights, context, s.class_prefix + "ForTokenClassification", s) {
-    base = member<EncoderModel>(weights, s.base_prefix, context, s, /*with_pooler=*/false);
-    classifier = member<Linear>(weights, "classifier", s.hidden_size, context.config.num_labels());
-  }
-  ModelOutput forward(const ModelInputs& inputs) const override {
-    check_names(inputs);
-    ModelOutput output("TokenClassifierOutput");
-    output.set("logits", classifier->forward(base->run(inputs).last_hidden_state));
-    return output;
-  }
-
- private:
-  std::shared_ptr<EncoderModel> base;
-  std::shared_ptr<Linear> classifier;
-};
-
-class EncoderForQuestionAnswering : public EncoderPreTrainedModel {
- public:
-  EncoderForQuestionAnswering(const Weights& weights, const ModelContext& context, const EncoderSettings& s)
-      : EncoderPreTrainedModel(weights, context, s.class_prefix + "ForQuestionAnswering", s) {
-    if (const int64_t labels = context.config.num_labels(); labels != 2)
-      context.config.fail("num_labels",
-                          "expected 2 (start and end) for question answering, got " + std::to_string(labels));
-    base = member<EncoderModel>(weights, s.base_prefix, context, s, /*with_pooler=*/false);
-    qa_outputs = member<Linear>(weights, "qa_outputs", s.hidden_size, 2);
-  }
-  ModelOutput forward(const ModelInputs& inputs) const override {
-    check_names(inputs);
-    return question_answering_output(qa_outputs->forward(base->run(inputs).last_hidden_state));
-  }
-
- private:
-  std::shared_ptr<EncoderModel> base;
-  std::shared_ptr<Linear> qa_outputs;
-};
-
 // Inputs are [batch, choices, sequence]; the choices of a question are scored as if they were a batch.
 class EncoderForMultipleChoice : public EncoderPreTrainedModel {
  public:
@@ -283,7 +246,7 @@ class EncoderForMultipleChoice : public EncoderPreTrainedModel {
   }
 
   ModelOutput forward(const ModelInputs& inputs) const override {
-    check_names(inputs);
+    check_inputs(inputs);
     check_ids_or_embeds(inputs);
     ModelInputs flat = inputs;
     c10::SymInt choices = 0;
@@ -327,7 +290,7 @@ EncoderSettings EncoderSettings::from_config(const Config& config) {
   s.intermediate_size = config.positive("intermediate_size", s.intermediate_size);
   s.max_position_embeddings = config.positive("max_position_embeddings", s.max_position_embeddings);
   s.type_vocab_size = config.positive("type_vocab_size", s.type_vocab_size);
-  s.layer_norm_eps = config.real("layer_norm_eps", s.layer_norm_eps);
+  s.layer_norm_eps = config.non_negative_real("layer_norm_eps", s.layer_norm_eps);
   s.is_decoder = config.boolean("is_decoder", false);
   s.pad_token_id = config.integer("pad_token_id", 0);
   if (s.hidden_size % s.num_heads != 0)
@@ -364,6 +327,12 @@ std::optional<Cache> EncoderPreTrainedModel::empty_cache() const {
   return Cache::dynamic(std::vector<std::optional<int64_t>>(static_cast<size_t>(settings_.num_layers)));
 }
 
+std::optional<PositionTable> EncoderPreTrainedModel::position_table() const {
+  const int64_t size = settings_.max_position_embeddings;
+  return PositionTable{"max_position_embeddings", size,
+                       settings_.positions_from_padding ? size - settings_.pad_token_id - 1 : size};
+}
+
 WeightStore::Naming encoder_naming(const std::string& base_prefix, bool is_base) {
   WeightStore::Naming naming;
   naming.base_prefix = base_prefix;
@@ -377,6 +346,16 @@ WeightStore::Naming encoder_naming(const std::string& base_prefix, bool is_base)
 std::vector<ModelClass> encoder_classes(EncoderSettings (*settings)(const Config&), const std::string& class_prefix,
                                         const std::string& base_prefix) {
   const auto naming = encoder_naming(base_prefix, /*is_base=*/false);
+  const auto with_head = [&]<typename M>(std::type_identity<M>, const char* suffix, Task task, const char* head) {
+    const HeadNames names{class_prefix + suffix, base_prefix, head};
+    const auto make = [=](const Weights& weights, const ModelContext& context) -> std::shared_ptr<PreTrainedModel> {
+      if (const int64_t labels = context.config.num_labels(); task == Task::QuestionAnswering && labels != 2)
+        context.config.fail("num_labels",
+                            "expected 2 (start and end) for question answering, got " + std::to_string(labels));
+      return std::make_shared<M>(weights, context, names, settings(context.config), /*with_pooler=*/false);
+    };
+    return ModelClass{names.architecture, task, naming, {}, false, make};
+  };
   return {
       {class_prefix + "Model",
        Task::Base,
@@ -384,18 +363,10 @@ std::vector<ModelClass> encoder_classes(EncoderSettings (*settings)(const Config
        {},
        false,
        make_encoder<EncoderModel>(settings)},
-      {class_prefix + "ForTokenClassification",
-       Task::TokenClassification,
-       naming,
-       {},
-       false,
-       make_encoder<EncoderForTokenClassification>(settings)},
-      {class_prefix + "ForQuestionAnswering",
-       Task::QuestionAnswering,
-       naming,
-       {},
-       false,
-       make_encoder<EncoderForQuestionAnswering>(settings)},
+      with_head(std::type_identity<TokenClassification<EncoderPreTrainedModel, EncoderModel>>(),
+                "ForTokenClassification", Task::TokenClassification, "classifier"),
+      with_head(std::type_identity<QuestionAnswering<EncoderPreTrainedModel, EncoderModel>>(), "ForQuestionAnswering",
+                Task::QuestionAnswering, "qa_outputs"),
       {class_prefix + "ForMultipleChoice",
        Task::MultipleChoice,
        naming,

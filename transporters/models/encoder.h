@@ -45,6 +45,7 @@ class EncoderPreTrainedModel : public PreTrainedModel {
   std::vector<InputInfo> inputs() const override;
   ModelInputs example_inputs(int64_t batch, int64_t sequence) const override;
   std::optional<Cache> empty_cache() const override;
+  std::optional<PositionTable> position_table() const override;
 
  protected:
   const EncoderSettings& settings() const { return settings_; }

@@ -12,7 +12,7 @@ RopeParameters sliding_rope(const Config& config) {
   if (config.is_object("rope_parameters") && config.object("rope_parameters").is_object("sliding_attention"))
     return rope_parameters(config, 10000.0, "sliding_attention");
   RopeParameters rope;
-  rope.theta = config.real("rope_local_base_freq", 10000.0);
+  rope.theta = config.positive_real("rope_local_base_freq", 10000.0);
   return rope;
 }
 
@@ -38,6 +38,7 @@ DecoderSettings settings(const Config& config) {
   s.embedding_scale = std::sqrt(static_cast<double>(s.hidden_size));
   s.attention_scale = 1.0 / std::sqrt(static_cast<double>(config.positive("query_pre_attn_scalar", 256)));
   s.logit_softcap = config.real_or_none("final_logit_softcapping");
+  if (s.logit_softcap) config.positive_real("final_logit_softcapping", 0.0);
   s.rope = rope_parameters(config, 1000000.0);
   s.sliding_rope = sliding_rope(config);
   std::optional<int64_t> window;

@@ -2,10 +2,12 @@
 
 #include <cmath>
 #include <tuple>
+#include <type_traits>
 
-#include "transporters/layers/activations.h"
 #include "transporters/layers/linear.h"
+#include "transporters/layers/mlp.h"
 #include "transporters/layers/norm.h"
+#include "transporters/models/heads.h"
 
 namespace transporters {
 namespace {
@@ -18,7 +20,7 @@ struct GPT2Settings {
         num_layers(config.positive("n_layer", 12)),
         num_heads(config.positive("n_head", 12)),
         intermediate_size(config.positive("n_inner", 4 * hidden_size)),
-        eps(config.real("layer_norm_epsilon", 1e-5)) {
+        eps(config.non_negative_real("layer_norm_epsilon", 1e-5)) {
     if (hidden_size % num_heads != 0)
       config.fail("n_embd", "expected a multiple of n_head (" + std::to_string(num_heads) + "), got " +
                                 std::to_string(hidden_size));
@@ -63,23 +65,6 @@ class GPT2Attention : public Module {
   AttentionArguments arguments_;
 };
 
-class GPT2MLP : public Module {
- public:
-  GPT2MLP(const Weights& weights, const ModelContext& context, const GPT2Settings& s) : Module(weights) {
-    activation_ = activation(context.config, "activation_function", "gelu_new");
-    c_fc = member<Conv1D>(weights, "c_fc", s.hidden_size, s.intermediate_size);
-    c_proj = member<Conv1D>(weights, "c_proj", s.intermediate_size, s.hidden_size);
-  }
-  at::Tensor forward(const at::Tensor& x) const {
-    const ModuleScope scope(path());
-    return c_proj->forward(activation_(c_fc->forward(x)));
-  }
-
- private:
-  std::shared_ptr<Conv1D> c_fc, c_proj;
-  Activation activation_;
-};
-
 class GPT2Block : public Module {
  public:
   GPT2Block(const Weights& weights, const ModelContext& context, const GPT2Settings& s, int64_t layer)
@@ -87,7 +72,8 @@ class GPT2Block : public Module {
     ln_1 = member<LayerNorm>(weights, "ln_1", s.hidden_size, s.eps);
     attn = member<GPT2Attention>(weights, "attn", context, s, layer);
     ln_2 = member<LayerNorm>(weights, "ln_2", s.hidden_size, s.eps);
-    mlp = member<GPT2MLP>(weights, "mlp", context, s);
+    mlp = member<MLP<Conv1D>>(weights, "mlp", "c_fc", "c_proj", s.hidden_size, s.intermediate_size,
+                              activation(context.config, "activation_function", "gelu_new"));
   }
   at::Tensor forward(at::Tensor x, const at::Tensor& mask, CacheLayer* cache) const {
     const ModuleScope scope(path());
@@ -98,13 +84,15 @@ class GPT2Block : public Module {
  private:
   std::shared_ptr<LayerNorm> ln_1, ln_2;
   std::shared_ptr<GPT2Attention> attn;
-  std::shared_ptr<GPT2MLP> mlp;
+  std::shared_ptr<MLP<Conv1D>> mlp;
 };
 
 // What the classes have in common as models.
 class GPT2PreTrainedModel : public PreTrainedModel {
  public:
-  using PreTrainedModel::PreTrainedModel;
+  GPT2PreTrainedModel(const Weights& weights, const ModelContext& context, const std::string& architecture,
+                      const GPT2Settings& s)
+      : PreTrainedModel(weights, context, architecture), settings_(s) {}
 
   std::vector<InputInfo> inputs() const override {
     const std::vector<std::string> tokens{"batch", "sequence"};
@@ -115,13 +103,18 @@ class GPT2PreTrainedModel : public PreTrainedModel {
             {"inputs_embeds", dtype(), {"batch", "sequence", ""}}};
   }
   ModelInputs example_inputs(int64_t batch, int64_t sequence) const override {
-    const auto ids =
-        example_ids(batch, sequence, GPT2Settings(config()).vocab_size, config().integer_or_none("pad_token_id"));
+    const auto ids = example_ids(batch, sequence, settings_.vocab_size, config().integer_or_none("pad_token_id"));
     return {{"input_ids", ids}, {"attention_mask", at::ones_like(ids)}};
   }
   std::optional<Cache> empty_cache() const override {
-    return Cache::dynamic(std::vector<std::optional<int64_t>>(static_cast<size_t>(GPT2Settings(config()).num_layers)));
+    return Cache::dynamic(std::vector<std::optional<int64_t>>(static_cast<size_t>(settings_.num_layers)));
   }
+  std::optional<PositionTable> position_table() const override {
+    return PositionTable{"n_positions", settings_.positions, settings_.positions};
+  }
+
+ private:
+  GPT2Settings settings_;
 };
 
 class GPT2Model : public GPT2PreTrainedModel {
@@ -131,8 +124,8 @@ class GPT2Model : public GPT2PreTrainedModel {
     std::optional<Cache> cache;
   };
 
-  GPT2Model(const Weights& weights, const ModelContext& context) : GPT2PreTrainedModel(weights, context, "GPT2Model") {
-    const GPT2Settings s(context.config);
+  GPT2Model(const Weights& weights, const ModelContext& context, const GPT2Settings& s)
+      : GPT2PreTrainedModel(weights, context, "GPT2Model", s) {
     wte = member<Embedding>(weights, "wte", s.vocab_size, s.hidden_size);
     wpe = member<Embedding>(weights, "wpe", s.positions, s.hidden_size);
     h = members<GPT2Block>(weights, "h", s.num_layers, [&](const Weights& w, int64_t layer) {
@@ -142,7 +135,7 @@ class GPT2Model : public GPT2PreTrainedModel {
   }
 
   ModelOutput forward(const ModelInputs& inputs) const override {
-    check_names(inputs);
+    check_inputs(inputs);
     const auto result = run(inputs);
     ModelOutput output("BaseModelOutputWithPastAndCrossAttentions");
     output.set("last_hidden_state", result.last_hidden_state);
@@ -187,14 +180,13 @@ class GPT2Model : public GPT2PreTrainedModel {
 
 class GPT2LMHeadModel : public GPT2PreTrainedModel {
  public:
-  GPT2LMHeadModel(const Weights& weights, const ModelContext& context)
-      : GPT2PreTrainedModel(weights, context, "GPT2LMHeadModel") {
-    const GPT2Settings s(context.config);
-    transformer = member<GPT2Model>(weights, "transformer", context);
+  GPT2LMHeadModel(const Weights& weights, const ModelContext& context, const GPT2Settings& s)
+      : GPT2PreTrainedModel(weights, context, "GPT2LMHeadModel", s) {
+    transformer = member<GPT2Model>(weights, "transformer", context, s);
     lm_head = member<Linear>(weights, "lm_head", s.hidden_size, s.vocab_size, /*bias=*/false);
   }
   ModelOutput forward(const ModelInputs& inputs) const override {
-    check_names(inputs);
+    check_inputs(inputs);
     const auto result = transformer->run(inputs);
     ModelOutput output("CausalLMOutputWithCrossAttentions");
     output.set("logits", lm_head->forward(last_tokens(result.last_hidden_state, inputs.logits_to_keep)));
@@ -207,69 +199,12 @@ class GPT2LMHeadModel : public GPT2PreTrainedModel {
   std::shared_ptr<Linear> lm_head;
 };
 
-class GPT2ForSequenceClassification : public GPT2PreTrainedModel {
- public:
-  GPT2ForSequenceClassification(const Weights& weights, const ModelContext& context)
-      : GPT2PreTrainedModel(weights, context, "GPT2ForSequenceClassification") {
-    transformer = member<GPT2Model>(weights, "transformer", context);
-    score = member<Linear>(weights, "score", GPT2Settings(context.config).hidden_size, context.config.num_labels(),
-                           /*bias=*/false);
-  }
-  ModelOutput forward(const ModelInputs& inputs) const override {
-    check_names(inputs);
-    const auto result = transformer->run(inputs);
-    const auto logits = score->forward(result.last_hidden_state);
-    ModelOutput output("SequenceClassifierOutputWithPast");
-    output.set("logits", last_token_logits(logits, inputs.tensor("input_ids"), config()));
-    if (result.cache) output.set("cache", *result.cache);
-    return output;
-  }
-
- private:
-  std::shared_ptr<GPT2Model> transformer;
-  std::shared_ptr<Linear> score;
-};
-
-class GPT2ForTokenClassification : public GPT2PreTrainedModel {
- public:
-  GPT2ForTokenClassification(const Weights& weights, const ModelContext& context)
-      : GPT2PreTrainedModel(weights, context, "GPT2ForTokenClassification") {
-    transformer = member<GPT2Model>(weights, "transformer", context);
-    classifier =
-        member<Linear>(weights, "classifier", GPT2Settings(context.config).hidden_size, context.config.num_labels());
-  }
-  ModelOutput forward(const ModelInputs& inputs) const override {
-    check_names(inputs);
-    ModelOutput output("TokenClassifierOutput");
-    output.set("logits", classifier->forward(transformer->run(inputs).last_hidden_state));
-    return output;
-  }
-
- private:
-  std::shared_ptr<GPT2Model> transformer;
-  std::shared_ptr<Linear> classifier;
-};
-
-class GPT2ForQuestionAnswering : public GPT2PreTrainedModel {
- public:
-  GPT2ForQuestionAnswering(const Weights& weights, const ModelContext& context)
-      : GPT2PreTrainedModel(weights, context, "GPT2ForQuestionAnswering") {
-    transformer = member<GPT2Model>(weights, "transformer", context);
-    qa_outputs = member<Linear>(weights, "qa_outputs", GPT2Settings(context.config).hidden_size, 2);
-  }
-  ModelOutput forward(const ModelInputs& inputs) const override {
-    check_names(inputs);
-    return question_answering_output(qa_outputs->forward(transformer->run(inputs).last_hidden_state));
-  }
-
- private:
-  std::shared_ptr<GPT2Model> transformer;
-  std::shared_ptr<Linear> qa_outputs;
-};
-
-template <typename M>
-std::shared_ptr<PreTrainedModel> make(const Weights& weights, const ModelContext& context) {
-  return std::make_shared<M>(weights, context);
+// A class made with these arguments before the settings.
+template <typename M, typename... Arguments>
+auto make(const Arguments&... arguments) {
+  return [=](const Weights& weights, const ModelContext& context) -> std::shared_ptr<PreTrainedModel> {
+    return std::make_shared<M>(weights, context, arguments..., GPT2Settings(context.config));
+  };
 }
 
 }  // namespace
@@ -281,22 +216,23 @@ std::vector<ModelClass> gpt2_classes() {
   naming.obsolete = {"attn.bias", "attn.masked_bias"};
   WeightStore::Naming base = naming;
   base.is_base = true;
+  const auto with_head = [&]<typename M>(std::type_identity<M>, const char* name, Task task, const char* head) {
+    return ModelClass{name, task, naming, {}, false, make<M>(HeadNames{name, "transformer", head})};
+  };
   return {
-      {"GPT2Model", Task::Base, base, {}, false, make<GPT2Model>},
+      {"GPT2Model", Task::Base, base, {}, false, make<GPT2Model>()},
       {"GPT2LMHeadModel",
        Task::CausalLM,
        naming,
        {{"lm_head.weight", "transformer.wte.weight"}},
        /*ties_by_default=*/true,
-       make<GPT2LMHeadModel>},
-      {"GPT2ForSequenceClassification",
-       Task::SequenceClassification,
-       naming,
-       {},
-       false,
-       make<GPT2ForSequenceClassification>},
-      {"GPT2ForTokenClassification", Task::TokenClassification, naming, {}, false, make<GPT2ForTokenClassification>},
-      {"GPT2ForQuestionAnswering", Task::QuestionAnswering, naming, {}, false, make<GPT2ForQuestionAnswering>},
+       make<GPT2LMHeadModel>()},
+      with_head(std::type_identity<LastTokenClassification<GPT2PreTrainedModel, GPT2Model>>(),
+                "GPT2ForSequenceClassification", Task::SequenceClassification, "score"),
+      with_head(std::type_identity<TokenClassification<GPT2PreTrainedModel, GPT2Model>>(), "GPT2ForTokenClassification",
+                Task::TokenClassification, "classifier"),
+      with_head(std::type_identity<QuestionAnswering<GPT2PreTrainedModel, GPT2Model>>(), "GPT2ForQuestionAnswering",
+                Task::QuestionAnswering, "qa_outputs"),
   };
 }
 

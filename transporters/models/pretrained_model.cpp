@@ -6,7 +6,7 @@
 
 namespace transporters {
 
-void PreTrainedModel::check_names(const ModelInputs& inputs) const {
+void PreTrainedModel::check_inputs(const ModelInputs& inputs) const {
   std::vector<std::string> known;
   for (const auto& input : this->inputs()) known.push_back(input.name);
   if (empty_cache()) known.push_back("cache");
@@ -15,6 +15,27 @@ void PreTrainedModel::check_names(const ModelInputs& inputs) const {
     std::string list;
     for (const auto& other : known) list += (list.empty() ? "" : ", ") + other;
     throw Error(architecture_ + " has no input '" + name + "'" + did_you_mean(name, known) + "; it takes " + list);
+  }
+  const auto table = position_table();
+  if (table && inputs.find("position_ids") == nullptr) check_length(inputs, *table);
+}
+
+void PreTrainedModel::check_length(const ModelInputs& inputs, const PositionTable& table) const {
+  c10::SymInt past = 0;
+  if (const Cache* cache = inputs.cache(); cache != nullptr && !cache->layers.empty())
+    past = cache->layers[0]->length();
+  for (const InputInfo& input : this->inputs()) {
+    if (input.name != "input_ids" && input.name != "inputs_embeds") continue;
+    const at::Tensor tensor = inputs.tensor(input.name);
+    const auto axis = std::find(input.axes.begin(), input.axes.end(), "sequence") - input.axes.begin();
+    if (!tensor.defined() || axis >= tensor.dim()) continue;
+    const auto length = tensor.sym_size(axis).maybe_as_int(), before = past.maybe_as_int();
+    if (!length || !before || *length + *before <= table.longest) continue;
+    throw Error({.stage = "inputs", .op = "", .module = "", .file = config().file()},
+                "'" + input.name + "' has " + std::to_string(*length) + " tokens" +
+                    (*before > 0 ? " after " + std::to_string(*before) + " in the cache" : "") + ", but '" + table.key +
+                    "' is " + std::to_string(table.size) + ": " + architecture_ + " has positions for at most " +
+                    std::to_string(table.longest) + "; take shorter samples");
   }
 }
 

@@ -27,6 +27,13 @@ struct InputInfo {
   std::vector<std::string> axes;
 };
 
+// A table of learned positions: longer inputs have none.
+struct PositionTable {
+  std::string key;      // of config.json
+  int64_t size = 0;     // what the key says
+  int64_t longest = 0;  // tokens that positions count when the caller gives none
+};
+
 // What every module of a model needs to know.
 struct ModelContext {
   Config config;
@@ -51,8 +58,15 @@ class PreTrainedModel : public Module {
   virtual ModelInputs example_inputs(int64_t batch, int64_t sequence) const = 0;
   // A cache without tokens; nullopt for models that have none.
   virtual std::optional<Cache> empty_cache() const { return std::nullopt; }
+  // Nullopt for models whose positions have no end.
+  virtual std::optional<PositionTable> position_table() const { return std::nullopt; }
+
+  // Throws Error naming inputs that forward would not look at, with near names, and inputs longer than the position
+  // table (unless the caller gives positions, and for sizes that are numbers: not for dynamic ones while tracing).
+  void check_inputs(const ModelInputs& inputs) const;
 
   const Config& config() const { return context_.config; }
+  AttentionImplementation attention() const { return context_.attention; }
   at::ScalarType dtype() const { return context_.dtype; }
   // Its class in transformers: "LlamaForCausalLM".
   const std::string& architecture() const { return architecture_; }
@@ -62,13 +76,13 @@ class PreTrainedModel : public Module {
 
  protected:
   const ModelContext& context() const { return context_; }
-  // Throws Error naming inputs that forward would not look at, with near names.
-  void check_names(const ModelInputs& inputs) const;
   // The cache to run with: a copy of the caller's, or an empty one when the model is to return one. Throws Error for a
   // cache of another number of layers.
   std::optional<Cache> start_cache(const ModelInputs& inputs) const;
 
  private:
+  void check_length(const ModelInputs& inputs, const PositionTable& table) const;
+
   ModelContext context_;
   std::string architecture_;
   std::vector<std::string> unused_tensors_;

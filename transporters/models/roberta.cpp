@@ -43,7 +43,7 @@ class RobertaWithLMHead : public EncoderPreTrainedModel {
     lm_head = member<RobertaLMHead>(weights, "lm_head", s);
   }
   ModelOutput forward(const ModelInputs& inputs) const override {
-    check_names(inputs);
+    check_inputs(inputs);
     const auto result = roberta->run(inputs);
     const bool causal = architecture() == "RobertaForCausalLM";
     ModelOutput output(causal ? "CausalLMOutputWithCrossAttentions" : "MaskedLMOutput");
@@ -81,7 +81,7 @@ class RobertaForSequenceClassification : public EncoderPreTrainedModel {
     classifier = member<RobertaClassificationHead>(weights, "classifier", s, context.config.num_labels());
   }
   ModelOutput forward(const ModelInputs& inputs) const override {
-    check_names(inputs);
+    check_inputs(inputs);
     ModelOutput output("SequenceClassifierOutput");
     output.set("logits", classifier->forward(roberta->run(inputs).last_hidden_state));
     return output;

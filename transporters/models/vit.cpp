@@ -5,6 +5,7 @@
 #include "transporters/error.h"
 #include "transporters/layers/activations.h"
 #include "transporters/layers/linear.h"
+#include "transporters/layers/mlp.h"
 #include "transporters/layers/norm.h"
 
 namespace transporters {
@@ -20,7 +21,7 @@ struct ViTSettings {
         image(config.positive_pair("image_size", 224)),
         patch(config.positive_pair("patch_size", 16)),
         bias(config.boolean("qkv_bias", true)),
-        eps(config.real("layer_norm_eps", 1e-12)) {
+        eps(config.non_negative_real("layer_norm_eps", 1e-12)) {
     if (hidden_size % num_heads != 0)
       config.fail("hidden_size", "expected a multiple of num_attention_heads (" + std::to_string(num_heads) +
                                      "), got " + std::to_string(hidden_size));
@@ -132,30 +133,14 @@ class ViTAttention : public Module {
   AttentionArguments arguments_;
 };
 
-class ViTMLP : public Module {
- public:
-  ViTMLP(const Weights& weights, const ModelContext& context, const ViTSettings& s) : Module(weights) {
-    activation_ = activation(context.config, "hidden_act", "gelu");
-    fc1 = member<Linear>(weights, "fc1", s.hidden_size, s.intermediate_size);
-    fc2 = member<Linear>(weights, "fc2", s.intermediate_size, s.hidden_size);
-  }
-  at::Tensor forward(const at::Tensor& x) const {
-    const ModuleScope scope(path());
-    return fc2->forward(activation_(fc1->forward(x)));
-  }
-
- private:
-  std::shared_ptr<Linear> fc1, fc2;
-  Activation activation_;
-};
-
 class ViTLayer : public Module {
  public:
   ViTLayer(const Weights& weights, const ModelContext& context, const ViTSettings& s) : Module(weights) {
     attention = member<ViTAttention>(weights, "attention", context, s);
     layernorm_before = member<LayerNorm>(weights, "layernorm_before", s.hidden_size, s.eps);
     layernorm_after = member<LayerNorm>(weights, "layernorm_after", s.hidden_size, s.eps);
-    mlp = member<ViTMLP>(weights, "mlp", context, s);
+    mlp = member<MLP<Linear>>(weights, "mlp", "fc1", "fc2", s.hidden_size, s.intermediate_size,
+                              activation(context.config, "hidden_act", "gelu"));
   }
   at::Tensor forward(at::Tensor x) const {
     const ModuleScope scope(path());
@@ -166,7 +151,7 @@ class ViTLayer : public Module {
  private:
   std::shared_ptr<ViTAttention> attention;
   std::shared_ptr<LayerNorm> layernorm_before, layernorm_after;
-  std::shared_ptr<ViTMLP> mlp;
+  std::shared_ptr<MLP<Linear>> mlp;
 };
 
 class ViTPooler : public Module {
@@ -201,7 +186,7 @@ class ViTPreTrainedModel : public PreTrainedModel {
 
  protected:
   at::Tensor pixels(const ModelInputs& inputs) const {
-    check_names(inputs);
+    check_inputs(inputs);
     auto pixels = inputs.tensor("pixel_values");
     if (!pixels.defined()) throw Error(architecture() + " needs the input 'pixel_values'");
     return pixels;

@@ -38,7 +38,7 @@ using TranslationTable = std::map<std::string, OnnxTranslation, std::less<>>;
 
 // Opset 20 by default: the first one with Gelu, still matched by every fusion of ONNX Runtime 1.32 (those know the op
 // versions before 21 best), and what transformers' exporter writes.
-constexpr int64_t kDefaultOpset = 20, kOldestOpset = 18, kNewestOpset = 23;
+constexpr int64_t kDefaultOpset = 20, kOldestOpset = 18, kNewestOpset = 24;
 
 struct LowerOptions {
   int64_t opset = kDefaultOpset;

@@ -3,8 +3,8 @@
 #include <set>
 
 #include "transporters/onnx/ir_fixes.h"
-#include "transporters/onnx/size_ranges.h"
 #include "transporters/onnx/lower.h"
+#include "transporters/onnx/size_ranges.h"
 
 namespace transporters::onnx {
 namespace {

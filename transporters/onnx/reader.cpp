@@ -1,60 +1,16 @@
 #include "transporters/onnx/reader.h"
 
-#include <fcntl.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
-#include <algorithm>
-#include <cerrno>
-#include <cstring>
-#include <protozero/pbf_message.hpp>
 #include <set>
 
 #include "transporters/error.h"
+#include "transporters/onnx/proto_fields.h"
+#include "transporters/onnx/tensor_reader.h"
 
 namespace transporters::onnx {
 namespace {
 
-using protozero::pbf_message;
-using protozero::pbf_wire_type;
-
 // Subgraphs nest a few levels deep in practice.
 constexpr int kMaxDepth = 32;
-
-// Bytes kept alive by `owner`; a file's when `file` is set.
-struct Bytes {
-  const char* data = nullptr;
-  uint64_t size = 0;
-  std::shared_ptr<const void> owner;
-  std::string file;
-};
-
-Bytes map_file(const std::filesystem::path& path) {
-  const auto fail = [&](const std::string& message) -> Error {
-    return Error({.stage = "onnx", .file = path.string()}, message);
-  };
-  const int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (descriptor < 0) throw fail(std::string("cannot open the file: ") + std::strerror(errno));
-  struct stat status;
-  Bytes bytes{.file = path.string()};
-  if (fstat(descriptor, &status) != 0 || !S_ISREG(status.st_mode)) {
-    close(descriptor);
-    throw fail("expected a regular file");
-  }
-  bytes.size = static_cast<uint64_t>(status.st_size);
-  if (bytes.size > 0) {
-    void* address = mmap(nullptr, bytes.size, PROT_READ, MAP_PRIVATE, descriptor, 0);
-    const int error = errno;
-    close(descriptor);
-    if (address == MAP_FAILED) throw fail(std::string("cannot map the file: ") + std::strerror(error));
-    bytes.data = static_cast<const char*>(address);
-    bytes.owner = std::shared_ptr<const void>(address, [size = bytes.size](void* mapped) { munmap(mapped, size); });
-  } else {
-    close(descriptor);
-  }
-  return bytes;
-}
 
 // Names that a graph's nodes may read: its own values, then those of the graphs around it.
 struct Scope {
@@ -74,9 +30,10 @@ struct TypeInfo {
   std::string other;
 };
 
-class Reader {
+class Reader : private ProtoFields {
  public:
-  Reader(Bytes bytes, std::filesystem::path folder) : bytes_(std::move(bytes)), folder_(std::move(folder)) {}
+  Reader(Bytes bytes, const std::filesystem::path& folder)
+      : ProtoFields(bytes.file), bytes_(bytes), tensors_(std::move(bytes), folder) {}
 
   Model read() {
     try {
@@ -87,80 +44,6 @@ class Reader {
   }
 
  private:
-  Error fail(const std::string& message) const { return Error({.stage = "onnx", .file = bytes_.file}, message); }
-
-  // ── Fields, with the wire type checked ──
-  template <typename F>
-  void expect(const pbf_message<F>& message, pbf_wire_type type) const {
-    if (message.has_wire_type(type)) return;
-    throw fail("field " + std::to_string(static_cast<uint32_t>(message.tag())) + " has wire type " +
-               std::to_string(static_cast<uint32_t>(message.wire_type())) + ", expected " +
-               std::to_string(static_cast<uint32_t>(type)));
-  }
-  template <typename F>
-  int64_t integer(pbf_message<F>& message) const {
-    expect(message, pbf_wire_type::varint);
-    return message.get_int64();
-  }
-  template <typename F>
-  std::string_view bytes(pbf_message<F>& message) const {
-    expect(message, pbf_wire_type::length_delimited);
-    const auto view = message.get_view();
-    return {view.data(), view.size()};
-  }
-  template <typename F>
-  std::string text(pbf_message<F>& message) const {
-    return std::string(bytes(message));
-  }
-  template <typename Inner, typename F>
-  pbf_message<Inner> inner(pbf_message<F>& message) const {
-    const auto view = bytes(message);
-    return pbf_message<Inner>(view.data(), view.size());
-  }
-  // Repeated numbers may be packed or not, whatever the schema says.
-  template <typename F>
-  void integers(pbf_message<F>& message, std::vector<int64_t>& to) const {
-    if (message.has_wire_type(pbf_wire_type::varint)) {
-      to.push_back(message.get_int64());
-      return;
-    }
-    const auto view = bytes(message);
-    const char* position = view.data();
-    const char* end = position + view.size();
-    while (position != end) to.push_back(static_cast<int64_t>(protozero::decode_varint(&position, end)));
-  }
-  template <typename T, typename F>
-  void fixed(pbf_message<F>& message, std::vector<T>& to) const {
-    constexpr auto kWire = sizeof(T) == 4 ? pbf_wire_type::fixed32 : pbf_wire_type::fixed64;
-    if (message.has_wire_type(kWire)) {
-      if constexpr (sizeof(T) == 4) {
-        to.push_back(message.get_float());
-      } else {
-        to.push_back(message.get_double());
-      }
-      return;
-    }
-    const auto view = bytes(message);
-    if (view.size() % sizeof(T) != 0) throw fail("packed numbers end in the middle of one");
-    const size_t count = to.size();
-    to.resize(count + view.size() / sizeof(T));
-    if (view.size() > 0) std::memcpy(to.data() + count, view.data(), view.size());
-  }
-  template <typename F>
-  void entry(pbf_message<F>& message, std::map<std::string, std::string>& to) const {
-    auto pair = inner<proto::StringStringEntryProto>(message);
-    std::string key, value;
-    while (pair.next()) {
-      switch (pair.tag()) {
-        case proto::StringStringEntryProto::key: key = text(pair); break;
-        case proto::StringStringEntryProto::value: value = text(pair); break;
-        default: pair.skip();
-      }
-    }
-    to[key] = value;
-  }
-
-  // ── Messages ──
   Model read_model() {
     using F = proto::ModelProto;
     Model model;
@@ -229,7 +112,7 @@ class Reader {
         case F::sparse_initializer: throw fail("sparse initializers are not supported");
         case F::initializer: {
           std::string name;
-          Tensor tensor = read_tensor(inner<proto::TensorProto>(message), name);
+          Tensor tensor = tensors_.read(inner<proto::TensorProto>(message), name);
           if (name.empty()) throw fail("an initializer has no name");
           if (!initializers.emplace(name, std::move(tensor)).second) throw twice(name);
           initializer_order.push_back(name);
@@ -386,7 +269,9 @@ class Reader {
           break;
         case F::s: s = text(message); break;
         case F::t:
-        case F::tensors: tensors.push_back(read_tensor(inner<proto::TensorProto>(message), ignored)); break;
+        case F::tensors:
+          tensors.push_back(tensors_.read(inner<proto::TensorProto>(message), ignored));
+          break;
         case F::g:
         case F::graphs: subgraph(); break;
         case F::sparse_tensor:
@@ -493,159 +378,9 @@ class Reader {
     return shape;
   }
 
-  Tensor read_tensor(pbf_message<proto::TensorProto> message, std::string& name) {
-    using F = proto::TensorProto;
-    Tensor tensor;
-    std::optional<std::string_view> raw;
-    std::vector<float> floats;
-    std::vector<double> doubles;
-    std::vector<int64_t> numbers;
-    std::map<std::string, std::string> external;
-    bool is_external = false;
-    name.clear();
-    while (message.next()) {
-      switch (message.tag()) {
-        case F::dims: integers(message, tensor.dims); break;
-        case F::data_type: tensor.type = static_cast<DataType>(integer(message)); break;
-        case F::segment: throw fail("tensors stored in segments are not supported");
-        case F::float_data: fixed(message, floats); break;
-        case F::double_data: fixed(message, doubles); break;
-        case F::int32_data:
-        case F::int64_data:
-        case F::uint64_data: integers(message, numbers); break;
-        case F::string_data: tensor.strings.push_back(text(message)); break;
-        case F::name: name = text(message); break;
-        case F::raw_data: raw = bytes(message); break;
-        case F::external_data: entry(message, external); break;
-        case F::data_location:
-          is_external = integer(message) == static_cast<int64_t>(proto::TensorProto_DataLocation::EXTERNAL);
-          break;
-        default: message.skip();
-      }
-    }
-    const std::string who = "tensor '" + name + "'";
-    const int bits = bits_of(tensor.type);
-    uint64_t count = 1;  // of the axes that are not empty: strides multiply those
-    bool empty = false;
-    for (const int64_t dim : tensor.dims) {
-      empty = empty || dim == 0;
-      if (dim < 0 || __builtin_mul_overflow(count, std::max<uint64_t>(dim, 1), &count) || count >> 56 != 0) {
-        throw fail(who + " has impossible dimensions");
-      }
-    }
-    if (empty) count = 0;
-    if (tensor.type == DataType::STRING) {
-      if (tensor.strings.size() != count) throw wrong_count(who, count, tensor.strings.size());
-      return tensor;
-    }
-    if (bits == 0) {
-      throw fail(who + " has element type " + std::to_string(static_cast<int32_t>(tensor.type)) + ", which is not known");
-    }
-    const uint64_t size = (count * static_cast<uint64_t>(bits) + 7) / 8;
-    const auto scalar = to_scalar_type(tensor.type);
-    tensor.data.dtype = scalar.value_or(ScalarType::Byte);
-    tensor.data.sizes = scalar ? tensor.dims : std::vector<int64_t>{static_cast<int64_t>(size)};
-    tensor.data.strides = contiguous_strides(tensor.data.sizes);
-
-    if (is_external) {
-      point_at_file(tensor.data, who, external, size);
-    } else if (raw) {
-      if (raw->size() != size) throw wrong_size(who, size, raw->size());
-      point_at(tensor.data, bytes_, static_cast<uint64_t>(raw->data() - bytes_.data), size);
-    } else {
-      copy_numbers(tensor, who, floats, doubles, numbers, count, size);
-    }
-    return tensor;
-  }
-
-  Error wrong_count(const std::string& who, uint64_t expected, uint64_t found) const {
-    return fail(who + " holds " + std::to_string(found) + " elements, its dimensions say " + std::to_string(expected));
-  }
-  Error wrong_size(const std::string& who, uint64_t expected, uint64_t found) const {
-    return fail(who + " holds " + std::to_string(found) + " bytes, its type and dimensions say " +
-                std::to_string(expected));
-  }
-
-  static void own(TensorData& data, std::string bytes) {
-    auto owner = std::make_shared<const std::string>(std::move(bytes));
-    data.data = owner->empty() ? nullptr : owner->data();
-    data.owner = owner;
-  }
-
-  // Bytes of a mapping stay where they are, unless they lie across the element's alignment.
-  static void point_at(TensorData& data, const Bytes& bytes, uint64_t offset, uint64_t size) {
-    const char* start = bytes.data + offset;
-    if (size == 0) return;
-    if (!bytes.owner || reinterpret_cast<uintptr_t>(start) % c10::elementSize(data.dtype) != 0) {
-      own(data, std::string(start, size));
-      return;
-    }
-    data.data = start;
-    data.owner = bytes.owner;
-    data.file = bytes.file;
-    data.file_offset = offset;
-  }
-
-  void point_at_file(TensorData& data, const std::string& who, const std::map<std::string, std::string>& external,
-                     uint64_t size) {
-    const auto location = external.find("location");
-    if (location == external.end() || location->second.empty()) throw fail(who + " says not in which file its data is");
-    const std::filesystem::path relative = location->second;
-    // A model must not make its reader open files elsewhere.
-    bool leaves = relative.is_absolute();
-    for (const auto& part : relative) leaves = leaves || part == "..";
-    if (leaves) throw fail(who + " has its data outside the model's folder: '" + location->second + "'");
-    if (folder_.empty()) throw fail(who + " has its data in '" + location->second + "', but no folder is known");
-    const auto number = [&](const char* key, uint64_t otherwise) {
-      const auto entry = external.find(key);
-      if (entry == external.end()) return otherwise;
-      char* end = nullptr;
-      errno = 0;
-      const uint64_t value = std::strtoull(entry->second.c_str(), &end, 10);
-      const bool is_digit = !entry->second.empty() && entry->second[0] >= '0' && entry->second[0] <= '9';
-      if (!is_digit || *end != '\0' || errno != 0) throw fail(who + " has a bad " + key + ": '" + entry->second + "'");
-      return value;
-    };
-    const auto mapped = files_.find(location->second);
-    const Bytes& file =
-        mapped != files_.end() ? mapped->second : files_[location->second] = map_file(folder_ / relative);
-    const uint64_t offset = number("offset", 0);
-    if (offset > file.size || size > file.size - offset) {
-      throw Error({.stage = "onnx", .file = file.file},
-                  who + " needs bytes " + std::to_string(offset) + " to " + std::to_string(offset + size) +
-                      ", the file has " + std::to_string(file.size));
-    }
-    const uint64_t length = number("length", size);
-    if (length != size) throw wrong_size(who, size, length);
-    point_at(data, file, offset, size);
-  }
-
-  void copy_numbers(Tensor& tensor, const std::string& who, const std::vector<float>& floats,
-                    const std::vector<double>& doubles, const std::vector<int64_t>& numbers, uint64_t count,
-                    uint64_t size) const {
-    const auto whole = [&](const auto& list, uint64_t per_element) {
-      if (list.size() != count * per_element) throw wrong_count(who, count, list.size() / per_element);
-      own(tensor.data, std::string(reinterpret_cast<const char*>(list.data()), size));
-    };
-    switch (tensor.type) {
-      case DataType::FLOAT: return whole(floats, 1);
-      case DataType::COMPLEX64: return whole(floats, 2);
-      case DataType::DOUBLE: return whole(doubles, 1);
-      case DataType::COMPLEX128: return whole(doubles, 2);
-      default: break;
-    }
-    // The low bytes of each number: one element, or one byte of packed elements.
-    const size_t element = c10::elementSize(tensor.data.dtype);
-    if (numbers.size() * element != size) throw wrong_count(who, size / element, numbers.size());
-    std::string bytes(size, '\0');
-    for (size_t i = 0; i < numbers.size(); ++i) std::memcpy(bytes.data() + i * element, &numbers[i], element);
-    own(tensor.data, std::move(bytes));
-  }
-
   Bytes bytes_;
-  std::filesystem::path folder_;
+  TensorReader tensors_;
   int64_t ir_version_ = 0;
-  std::map<std::string, Bytes> files_;  // by location
 };
 
 }  // namespace

@@ -34,7 +34,7 @@ struct Row {
   std::string_view types;  // with kernels
 };
 
-// ONNX Runtime 1.32, CPU provider, opsets 18 to 23: found by loading a model of each op in each type. Ops without a row
+// ONNX Runtime 1.32, CPU provider, opsets 18 to 24: found by loading a model of each op in each type. Ops without a row
 // only move elements or take every type. float16 counts where the runtime inserts the casts itself. Sorted by op.
 constexpr Row kRows[] = {
     {"Abs", "fdhliscutnm"},

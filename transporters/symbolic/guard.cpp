@@ -102,8 +102,11 @@ bool ShapeEnv::guard_equal(const Expr& condition, const std::string& where) {
   Outcome outcome = sides[0].type() == Type::Integer ? try_unify(condition, where, dim) : Outcome::Unsolvable;
   if (outcome == Outcome::Done) return true;
   if (outcome == Outcome::LosesDim && !options_.prefer_deferred_runtime_asserts_over_guards) {
-    throw GuardError(describe(dim) + " loses values: the code takes `" + condition.str() + "` for granted" + at(where) +
-                     ". Give equal axes one Dim (a fixed size no Dim), narrow Dim(\"" + dim +
+    std::string others;
+    for (const std::string& symbol : condition.symbols())
+      if (symbol != dim) others += (others.empty() ? ", with " : " and ") + describe(symbol);
+    throw GuardError(describe(dim) + " loses values: the code takes `" + condition.str() + "` for granted" + others +
+                     at(where) + ". Give equal axes one Dim (a fixed size no Dim), narrow Dim(\"" + dim +
                      "\") to what the code allows, or set prefer_deferred_runtime_asserts_over_guards");
   }
   add_assert(condition, where);

@@ -97,6 +97,8 @@ ShapeEnv::Outcome ShapeEnv::try_fit(const Expr& expr, const Range& range, const 
 ShapeEnv::Outcome ShapeEnv::try_replace(const std::string& symbol, const Expr& by, const std::string& where,
                                         std::string& dim) {
   const SymbolInfo known = info(symbol);
+  // A size of the input is known before anything that the graph computes.
+  if (known.hint && !hint(by)) return Outcome::Unsolvable;
   Range range = bounds(by);
   bool loses = by.is_constant() || !takes_every_value(by) || !is_subset(known.range, range);
   if (known.explicit_dim && loses) {

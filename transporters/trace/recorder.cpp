@@ -156,7 +156,9 @@ void Recorder::run(const std::function<void()>& code) {
 std::string Recorder::location() const {
   const std::string module = current_module_path();
   const std::string source = options_.source ? options_.source() : "";
-  return current_op_ + (module.empty() ? "" : " at " + module) + (source.empty() ? "" : " (" + source + ")");
+  // The code itself asks between ops.
+  return (current_op_.empty() ? "the code" : current_op_) + (module.empty() ? "" : " at " + module) +
+         (source.empty() ? "" : " (" + source + ")");
 }
 
 ErrorContext Recorder::error_context() const {

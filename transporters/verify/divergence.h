@@ -55,6 +55,8 @@ struct DivergenceOptions {
 // that the interpreter runs. `inputs` are the samples that are traced.
 Program reference_program(const std::shared_ptr<PreTrainedModel>& model, const ModelInputs& inputs,
                           const ExportConfig& config);
+// The same for a program that was read from a .pt2, and converted with this config.
+Program reference_program(Program program, const ExportConfig& config);
 
 // `inputs` are those of both graphs, by name. Throws Error when one of the graphs fails.
 DivergenceReport find_divergence(const Program& artefact, const Program& reference,

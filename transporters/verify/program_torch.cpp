@@ -110,15 +110,21 @@ Program reference_program(const std::shared_ptr<PreTrainedModel>& model, const M
                           const ExportConfig& config) {
   const Registry& registry = Registry::global();
   const ExportTarget target = detail::model_target(model, inputs);
+  if (const auto* onnx = std::get_if<OnnxConfig>(&config))
+    return reference_program(trace_program(target, onnx->dynamo(), OnnxExporter::backends(), registry, nullptr),
+                             config);
+  const auto& dynamo = std::get<DynamoConfig>(config);
+  return reference_program(trace_program(target, dynamo, DynamoExporter::backends(), registry, nullptr), config);
+}
+
+Program reference_program(Program program, const ExportConfig& config) {
+  const Registry& registry = Registry::global();
   if (const auto* onnx = std::get_if<OnnxConfig>(&config)) {
-    Program program = trace_program(target, onnx->dynamo(), OnnxExporter::backends(), registry, nullptr);
     program = prepare_onnx(std::move(program), *onnx, registry);
     run_without_strides(program);
     return program;
   }
-  const auto& dynamo = std::get<DynamoConfig>(config);
-  Program program = trace_program(target, dynamo, DynamoExporter::backends(), registry, nullptr);
-  return lower_dynamo(std::move(program), dynamo, registry).program;
+  return lower_dynamo(std::move(program), std::get<DynamoConfig>(config), registry).program;
 }
 
 }  // namespace transporters

@@ -1,8 +1,9 @@
 // scaled_dot_product_attention as MatMul, Softmax, MatMul.
 //
 // Three points where runtimes and torch differ are spelled out: rows whose mask allows nothing give zeros, is_causal
-// aligns queries and keys at the top left whatever their lengths, and grouped key heads are shared without being copied.
-// Opset 23's Attention op leaves the first two to the runtime, so it is not used.
+// aligns queries and keys at the top left whatever their lengths, and grouped key heads are shared without being
+// copied. Opset 23's Attention op leaves the first two to the runtime and is no faster (ARCHITECTURE.md), so it is not
+// used.
 #include <cmath>
 
 #include "transporters/onnx/ops/support.h"

@@ -266,6 +266,9 @@ DimMatch match_dims(const Expr& a, const Expr& b, ShapeEnv& env) {
   if (right.is(1)) return DimMatch::SecondIsOne;
   if (left.is(1)) return DimMatch::FirstIsOne;
   if (left.is_constant() && right.is_constant()) return DimMatch::Mismatch;
+  // x[-1:] has size Min(1, size): one wherever there is anything.
+  if (env.decide_size_oblivious(equal(right, 1)) == true) return DimMatch::SecondIsOne;
+  if (env.decide_size_oblivious(equal(left, 1)) == true) return DimMatch::FirstIsOne;
   const auto left_sample = sample_of(left, env), right_sample = sample_of(right, env);
   const bool samples_differ = left_sample && right_sample && *left_sample != *right_sample;
   if (!samples_differ && sizes_match(left, right, env)) return DimMatch::Equal;
