@@ -10,10 +10,10 @@ from typing import Any
 
 import torch
 
-from . import experts, multimodal_rope, packed_attention, pieces, vision_grids
+from . import experts, linear_recurrence, multimodal_rope, packed_attention, pieces, vision_grids
 
 
 def entries(model: torch.nn.Module) -> list[tuple[Any, str, Any]]:
     """(owner, attribute, factory) for what this model's modules need."""
-    kinds = (packed_attention, vision_grids, multimodal_rope, experts, pieces)
+    kinds = (linear_recurrence, packed_attention, vision_grids, multimodal_rope, experts, pieces)
     return [entry for kind in kinds for entry in kind.entries(model)]
