@@ -158,6 +158,7 @@ Program trace_program(const ExportTarget& target, const DynamoConfig& config, co
   const MethodPatchScope method_patches(registry, backends);
   TraceOptions options{.prefer_deferred_runtime_asserts_over_guards =
                            config.prefer_deferred_runtime_asserts_over_guards};
+  options.answer_from_samples = target.answer_from_samples;
   options.source = target.source;
   options.wrapped_number = target.wrapped_number;
   for (const std::string& backend : backends)

@@ -94,6 +94,7 @@ class ProgramLowering {
       if (!name.empty()) model_.graph->reserve(name);
     }
     for (const AtenNode& node : *program_.graph) translate(node);
+    assert_data();
     // What the caller asked for first, then the state that was changed.
     for (const bool is_user : {true, false}) {
       for (size_t i = 0; i < program_.outputs.size(); ++i) {
@@ -217,6 +218,7 @@ class ProgramLowering {
   void add_output(const OutputSpec& spec, const std::string& name) {
     Graph& graph = *model_.graph;
     Value* value = spec.value ? lowering_.value(spec.value) : lowering_.size(std::get<Expr>(spec.constant));
+    value = asserting(value, spec);
     const bool needs_copy = graph.is_output(value) || value->producer() == nullptr;
     if (needs_copy) {
       Node* copy = graph.insert(nullptr, "Identity", {value}, {}, {"copy"});
@@ -229,10 +231,42 @@ class ProgramLowering {
     graph.add_output(value);
   }
 
+  // Conditions on the data that the traced code took for granted. ONNX has no op that stops a run, but reading past the
+  // end of a constant does: the zero that is read becomes part of an output.
+  void assert_data() {
+    Value* holds = nullptr;
+    for (const AtenNode& node : *program_.graph) {
+      const Expr* condition = node.is("aten::_assert_scalar") ? std::get_if<Expr>(&node.get("self")) : nullptr;
+      if (condition == nullptr || !depends_on_data(*condition)) continue;
+      Value* next = lowering_.number(*condition, ScalarType::Bool);
+      holds = holds ? lowering_.emit("And", {holds, next}) : next;
+    }
+    if (holds == nullptr) return;
+    Value* violated = lowering_.cast(lowering_.emit("Not", {holds}), ScalarType::Long);
+    zero_ = lowering_.emit("Gather", {lowering_.vector(std::vector<int64_t>{0}), violated});
+  }
+
+  bool depends_on_data(const Expr& expr) const {
+    for (const std::string& symbol : expr.symbols()) {
+      const auto source = lowering_.sources_.find(symbol);
+      if (source != lowering_.sources_.end() && source->second.value->producer() != nullptr) return true;
+    }
+    return false;
+  }
+
+  // The output, made to need the conditions on the data.
+  Value* asserting(Value* value, const OutputSpec& spec) {
+    if (zero_ == nullptr || spec.value == nullptr || !spec.value->is_tensor()) return value;
+    const ScalarType dtype = spec.value->dtype();
+    Value* zero = lowering_.cast(std::exchange(zero_, nullptr), dtype);
+    return lowering_.emit(dtype == ScalarType::Bool ? "Or" : "Add", {value, zero});
+  }
+
   const Program& program_;
   Model& model_;
   const LowerOptions& options_;
   Lowering lowering_;
+  Value* zero_ = nullptr;  // a number that can be read when the data is as the trace took it to be
 };
 
 Model lower(const Program& program, const LowerOptions& options) {
