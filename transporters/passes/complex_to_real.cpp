@@ -92,7 +92,8 @@ class Rewriter {
       for (const bool is_imag : {false, true}) {
         InputSpec part = input;
         part.target += is_imag ? ".imag" : ".real";
-        part.value = program_.graph->add_input(input.value->name() + (is_imag ? "_imag" : "_real"), part_type(input.value));
+        const std::string name = input.value->name() + (is_imag ? "_imag" : "_real");
+        part.value = program_.graph->add_input(name, part_type(input.value));
         if (const auto data = program_.state.find(input.target); data != program_.state.end())
           program_.state[part.target] = part_data(data->second, is_imag);
         inputs.push_back(part);
@@ -121,7 +122,8 @@ class Rewriter {
     type.dtype = c10::toRealValueType(type.dtype);
     if (type.strides.empty()) {
       Expr stride = 1;
-      for (size_t i = type.sizes.size(); i-- > 0; stride = stride * type.sizes[i]) type.strides.insert(type.strides.begin(), stride);
+      for (size_t i = type.sizes.size(); i-- > 0; stride = stride * type.sizes[i])
+        type.strides.insert(type.strides.begin(), stride);
     }
     for (Expr& stride : type.strides) stride = stride * 2;
     return type;
@@ -241,7 +243,7 @@ std::vector<Parts> view_as_complex(Rewriter&, const Node& node, NodeBuilder& bui
 }
 
 std::vector<Parts> view_as_real(Rewriter& rewriter, const Node& node, NodeBuilder& build) {
-  // Of an op that stays complex it is the way out.
+  // Of an op that stays complex it is how its parts are reached.
   if (!rewriter.has_parts(node.tensor("self"))) return {};
   return {{Rewriter::pairs_of(rewriter.parts(node, "self", build), build)}};
 }
@@ -512,8 +514,8 @@ const std::unordered_map<std::string_view, Formula>& formulas() {
     for (const auto* op : {"aten::_to_copy", "aten::to"}) made[op] = convert;
     for (const auto* op : {"aten::mm", "aten::bmm", "aten::matmul", "aten::linear", "aten::mv", "aten::dot"})
       made[op] = product;
-    for (const auto* op : {"aten::zeros", "aten::ones", "aten::full", "aten::empty", "aten::zeros_like", "aten::ones_like",
-                           "aten::full_like", "aten::empty_like", "aten::new_zeros", "aten::new_ones", "aten::new_full"})
+    for (const auto* op : {"aten::zeros", "aten::ones", "aten::full", "aten::empty", "aten::zeros_like",
+                           "aten::ones_like", "aten::full_like", "aten::empty_like", "aten::new_zeros", "aten::new_ones", "aten::new_full"})
       made[op] = make;
     for (const auto* op : {"aten::index_put", "aten::select_scatter", "aten::slice_scatter", "aten::scatter.src"})
       made[op] = each_written;

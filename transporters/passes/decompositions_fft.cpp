@@ -80,10 +80,12 @@ Result to_complex(const Node& node, NodeBuilder& build) {
   Value* value = prepared(node, build, axes);
   const Argument scale = scale_of(node, kForward);
   if (!is_complex(value) && kForward)
-    return {build("aten::_fft_r2c", {{"self", value}, {"dim", axes.dims}, {"normalization", scale}, {"onesided", false}})};
+    return {build("aten::_fft_r2c",
+                  {{"self", value}, {"dim", axes.dims}, {"normalization", scale}, {"onesided", false}})};
   if (!is_complex(value))
     value = build("aten::complex", {{"real", value}, {"imag", build.unary("aten::zeros_like", value)}});
-  return {build("aten::_fft_c2c", {{"self", value}, {"dim", axes.dims}, {"normalization", scale}, {"forward", kForward}})};
+  return {build("aten::_fft_c2c",
+                {{"self", value}, {"dim", axes.dims}, {"normalization", scale}, {"forward", kForward}})};
 }
 
 // rfft, rfft2, rfftn: of real numbers, the half of the spectrum that says all.
