@@ -115,10 +115,11 @@ Result to_real(const Node& node, NodeBuilder& build) {
 }
 
 constexpr DecompositionRow kTable[] = {
-    {"aten::fft_fft", to_complex<true>},   {"aten::fft_ifft", to_complex<false>},  {"aten::fft_fft2", to_complex<true>},
-    {"aten::fft_ifft2", to_complex<false>}, {"aten::fft_fftn", to_complex<true>},  {"aten::fft_ifftn", to_complex<false>},
-    {"aten::fft_rfft", from_real},         {"aten::fft_rfft2", from_real},         {"aten::fft_rfftn", from_real},
-    {"aten::fft_irfft", to_real},          {"aten::fft_irfft2", to_real},          {"aten::fft_irfftn", to_real},
+    {"aten::fft_fft", to_complex<true>},    {"aten::fft_fft2", to_complex<true>},   {"aten::fft_fftn", to_complex<true>},
+    {"aten::fft_ifft", to_complex<false>},  {"aten::fft_ifft2", to_complex<false>},
+    {"aten::fft_ifftn", to_complex<false>}, {"aten::fft_rfft", from_real},          {"aten::fft_rfft2", from_real},
+    {"aten::fft_rfftn", from_real},         {"aten::fft_irfft", to_real},           {"aten::fft_irfft2", to_real},
+    {"aten::fft_irfftn", to_real},
 };
 
 }  // namespace
