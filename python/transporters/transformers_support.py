@@ -38,6 +38,10 @@ def prepare(model: torch.nn.Module, inputs: MutableMapping[str, Any]) -> tuple[d
     traced = _TRACED if "grid_thw" in given or "target_sizes" in given else frozenset()
     if hasattr(model, "get_rope_index"):
         traced = {*traced, "position_ids"} if patches.traces_rope_index(model) else traced - {"position_ids"}
+    for name, value in given.items():
+        if isinstance(value, torch.Tensor) and name in inputs and not isinstance(inputs[name], torch.Tensor):
+            # Numbers would fix what the caller can still choose; this engine reads them from the tensor.
+            inputs[name] = prepared[name] = value
     for name in traced - given.keys():
         inputs.pop(name, None)
         prepared.pop(name, None)
