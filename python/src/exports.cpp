@@ -68,6 +68,7 @@ std::pair<std::shared_ptr<Program>, std::vector<std::string>> trace_callable(
     const py::gil_scoped_acquire gil;  // ATen's Python functions give it up around each op
     return source_line();
   };
+  target.answer_from_samples = true;
   target.wrapped_number = wrapped_number;
   DynamoConfig dynamo = DynamoConfig::from_json(config);
   for (const auto& [path, value, dims] : inputs) {

@@ -15,6 +15,7 @@ import torch
 from . import _C, dims, pytrees, registry, state, symbolic_builtins, torch_patches, transformers_support
 from ._C import ExportError
 from .configs import DynamoConfig
+from .patches.pieces import settled
 
 
 @contextlib.contextmanager
@@ -106,7 +107,7 @@ def trace(
         traced = [next(remaining) if isinstance(leaf, torch.Tensor) else leaf for leaf in leaves]
         call_args, call_kwargs = torch.utils._pytree.tree_unflatten(traced, spec)
         with state.preserved(model):
-            outputs = model(*call_args, **call_kwargs)
+            outputs = settled(model(*call_args, **call_kwargs))
         out_leaves, out_spec = pytrees.flatten(outputs, "outputs")
         dumped = pytrees.dumps(out_spec, "the outputs")
         return list(zip(pytrees.leaf_paths(dumped), out_leaves)), dumped
@@ -117,7 +118,9 @@ def trace(
         patches += symbolic_builtins.entries(model)
     if is_transformers:
         patches += transformers_support.model_patches(
-            with_cache=transformers_support.holds_cache([*args, *kwargs.values()]), is_dynamic=is_dynamic
+            model,
+            with_cache=transformers_support.holds_cache([*args, *kwargs.values()]),
+            is_dynamic=is_dynamic,
         )
     patches += registry.user_patches(backends)
     with (

@@ -9,6 +9,8 @@ from typing import Any
 
 import torch
 
+from . import patches
+
 
 OUTPUT_FLAGS = ("use_cache", "output_attentions", "output_hidden_states", "return_dict", "return_loss")
 
@@ -49,19 +51,22 @@ def holds_cache(inputs: Iterable[Any]) -> bool:
     return any(is_cache_object(value) for value in inputs)
 
 
-def model_patches(with_cache: bool, is_dynamic: bool) -> list[tuple[Any, str, Any]]:
-    """transformers' own patches of its models for tracing (registered where its Dynamo exporter is defined), for the
-    modules that are loaded. Its patches of torch are not needed: this engine sees torch's ops themselves. Those of cache
-    classes are for caches that are inputs: what a first call returns stays as eager returns it."""
+def model_patches(model: torch.nn.Module, with_cache: bool, is_dynamic: bool) -> list[tuple[Any, str, Any]]:
+    """What is replaced while this model is traced: the patches of this package, and where it has none, transformers' own
+    (registered where its Dynamo exporter is defined) for the modules that are loaded. Its patches of torch are not needed:
+    this engine sees torch's ops themselves. Those of cache classes are for caches that are inputs: what a first call
+    returns stays as eager returns it."""
     import transformers.exporters.exporter_dynamo  # noqa: F401  registers them
     from transformers.exporters import utils
 
+    ours = patches.entries(model)
+    replaced = {(owner, attribute) for owner, attribute, _ in ours}
     entries = []
     for path, attribute, factory in getattr(utils, "_PATCHES", {}).get("dynamo", []):
         if path.startswith("transformers.cache_utils.") and not with_cache:
             continue
         owner = _loaded(path)
-        if owner is not None and hasattr(owner, attribute):
+        if owner is not None and hasattr(owner, attribute) and (owner, attribute) not in replaced:
             entries.append((owner, attribute, factory))
     if is_dynamic:
         entries.append((torch.jit, "is_tracing", _is_tracing))
@@ -73,7 +78,7 @@ def model_patches(with_cache: bool, is_dynamic: bool) -> list[tuple[Any, str, An
                     entries.append((module, "torch_int", lambda _: _torch_int))
                 if "torch_float" in names:
                     entries.append((module, "torch_float", lambda _: _torch_float))
-    return entries
+    return entries + ours
 
 
 def _is_tracing(original):

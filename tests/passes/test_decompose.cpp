@@ -94,6 +94,24 @@ const std::vector<Case> kCases = {
      "i1=%a, i2=%v, i3=%w, expand1=[1, 3], expand2=[0], expand3=[1, 2], sumdim=[2, 3]",
      {"%a: f32[b, 2]", "%v: f32[4, 2, 3]", "%w: f32[b, 3]"},
      {"%y: f32[b, 4]"}},
+    {"aten::fft_fft", "self=%a", {"%a: f32[b, 6]"}, {"%y: c64[b, 6]"}},
+    {"aten::fft_fft", "self=%z, n=4, norm=\"ortho\"", {"%z: c64[b, 6]"}, {"%y: c64[b, 4]"}},
+    {"aten::fft_fft", "self=%i, dim=0", {"%i: i64[b, 6]"}, {"%y: c64[b, 6]"}},
+    {"aten::fft_ifft", "self=%z, n=9, dim=-1", {"%z: c64[b, 6]"}, {"%y: c64[b, 9]"}},
+    {"aten::fft_ifft", "self=%a, norm=\"forward\"", {"%a: f32[b, 6]"}, {"%y: c64[b, 6]"}},
+    {"aten::fft_fft2", "self=%z", {"%z: c64[b, 3, 4]"}, {"%y: c64[b, 3, 4]"}},
+    {"aten::fft_ifft2", "self=%z, s=[-1, 5]", {"%z: c64[b, 3, 4]"}, {"%y: c64[b, 3, 5]"}},
+    {"aten::fft_fftn", "self=%z, dim=[0, 1], norm=\"forward\"", {"%z: c64[b, 3, 4]"}, {"%y: c64[b, 3, 4]"}},
+    {"aten::fft_fftn", "self=%a, s=[2, 4]", {"%a: f32[b, 3, 4]"}, {"%y: c64[b, 2, 4]"}},
+    {"aten::fft_ifftn", "self=%z", {"%z: c64[b, 3]"}, {"%y: c64[b, 3]"}},
+    {"aten::fft_rfft", "self=%a, n=5", {"%a: f32[b, 6]"}, {"%y: c64[b, 3]"}},
+    {"aten::fft_rfft", "self=%a, n=b, dim=0", {"%a: f32[b, 6]"}, {"%y: c64[FloorDiv(b, 2) + 1, 6]"}},
+    {"aten::fft_rfft2", "self=%a", {"%a: f32[b, 6]"}, {"%y: c64[b, 4]"}},
+    {"aten::fft_rfftn", "self=%a, dim=[1, 0], norm=\"ortho\"", {"%a: f32[4, 6]"}, {"%y: c64[3, 6]"}},
+    {"aten::fft_irfft", "self=%z", {"%z: c64[b, 4]"}, {"%y: f32[b, 6]"}},
+    {"aten::fft_irfft", "self=%z, n=9", {"%z: c64[b, 4]"}, {"%y: f32[b, 9]"}},
+    {"aten::fft_irfft2", "self=%z, norm=\"ortho\"", {"%z: c64[b, 3, 4]"}, {"%y: f32[b, 3, 6]"}},
+    {"aten::fft_irfftn", "self=%z, s=[3, 5]", {"%z: c64[b, 3, 4]"}, {"%y: f32[b, 3, 5]"}},
 };
 
 Program build(const Case& test) {
@@ -114,7 +132,10 @@ std::vector<at::Tensor> inputs_of(const Program& program, int64_t batch) {
   for (const auto* input : program.graph->inputs()) {
     std::vector<int64_t> sizes;
     for (const auto& size : input->sizes()) sizes.push_back(size.as_integer().value_or(batch));
-    inputs.push_back(input->dtype() == at::kLong ? at::randint(-9, 9, sizes) : at::rand(sizes) * 2 + 0.05);
+    if (input->dtype() == at::kComplexFloat)
+      inputs.push_back(at::randn(sizes, at::kComplexFloat));
+    else
+      inputs.push_back(input->dtype() == at::kLong ? at::randint(-9, 9, sizes) : at::rand(sizes) * 2 + 0.05);
   }
   return inputs;
 }

@@ -227,6 +227,40 @@ case("softmax_of_view", lambda x: torch.softmax(x.view(x.size(1), -1), 0), lambd
 case("matmul", lambda x, y: (x @ y, x[0] @ y, x @ y[:, 0]), lambda b: (f(b, 3, 4), f(4, 5)))
 case("matmul_batched", lambda x, y: x @ y, lambda b: (f(b, 1, 3, 4), f(1, 2, 4, 5)))
 case("matmul_ints", lambda x, y: x @ y, lambda b: (ints(b, 3), ints(3, 2)))
+
+def _grouped_mm(x, w, offsets=None):
+    """torch traces it in this type only."""
+    return F.grouped_mm(x.bfloat16(), w.bfloat16(), offs=offsets).float()
+
+
+def _offsets(*ends):
+    return torch.tensor(ends, dtype=torch.int32)
+
+
+case("grouped_mm", _grouped_mm, lambda b: (f(b * 2, 8), f(4, 8, 16), _offsets(0, b, b, b * 2)), tolerance=1e-2)
+case("grouped_mm_one_group", lambda x, w, o: _grouped_mm(x, w.mT, o), lambda b: (f(b * 2, 8), f(3, 16, 8), _offsets(0, b * 2, b * 2)), tolerance=1e-2)
+case("grouped_mm_batches", _grouped_mm, lambda b: (f(2, b * 8, 8), f(2, 8, 16)), tolerance=1e-2)
+
+
+class Experts(nn.Module):
+    """A row goes to the expert that it names."""
+
+    def __init__(self, is_transposed):
+        super().__init__()
+        self.is_transposed = is_transposed
+        self.weight = nn.Parameter(f(4, 8, 16) if is_transposed else f(4, 16, 8))
+
+    def forward(self, x, expert):
+        order = expert.argsort()
+        counts = torch.histc(expert.float(), 4, 0, 3)
+        weight = self.weight if self.is_transposed else self.weight.transpose(-2, -1)
+        y = _grouped_mm(x[order], weight, counts.cumsum(0, dtype=torch.int32))
+        return y[order.argsort()], counts
+
+
+for _is_transposed in (True, False):
+    case(f"experts_{'as_they_lie' if _is_transposed else 'transposed'}", Experts(_is_transposed), lambda b: (f(b * 3, 8), ints(b * 3, low=0, high=4)), tolerance=1e-2)
+case("experts_one_is_hit", Experts(False), lambda b: (f(b * 2, 8), torch.full((b * 2,), 2)), tolerance=1e-2)
 case("mm_bmm", lambda x, y: (torch.mm(x[0], y[0]), torch.bmm(x, y)), lambda b: (f(b, 3, 4), f(b, 4, 5)))
 case("addmm", lambda x, y, z: (torch.addmm(z, x, y), torch.addmm(z, x, y, alpha=0.5, beta=2), torch.addmm(z * float("nan"), x, y, beta=0)), lambda b: (f(b, 4), f(4, 5), f(5)))
 case("baddbmm", lambda x, y, z: (torch.baddbmm(z, x, y, alpha=0.5), torch.addbmm(z[0], x, y), torch.baddbmm(z, x, y, beta=0)), lambda b: (f(b, 3, 4), f(b, 4, 5), f(b, 3, 5)))
@@ -310,6 +344,46 @@ case("instance_norm", with_statistics(nn.InstanceNorm2d(3, affine=True)), lambda
 case("instance_norm_tracked", with_statistics(nn.InstanceNorm1d(3, track_running_stats=True)), lambda b: (f(b, 3, 5),))
 case("local_response_norm", nn.LocalResponseNorm(3), lambda b: (positive(b, 5, 4, 4),))
 case("weight_norm", nn.utils.parametrizations.weight_norm(nn.Linear(4, 5)), lambda b: (f(b, 4),))
+case("weight_norm_interface", lambda v, g: torch.ops.aten._weight_norm_interface(v, g, 0), lambda b: (f(b + 1, 3, 2), f(b + 1, 1, 1)))
+case("weight_norm_last_dim", lambda v, g: torch.ops.aten._weight_norm_interface(v, g, 2), lambda b: (f(b + 1, 3, 2), f(1, 1, 2)))
+
+# ── Complex numbers ──
+
+
+def _rotate(x, angles):
+    rotation = torch.polar(torch.ones_like(angles), angles)
+    pairs = torch.view_as_complex(x.float().reshape(*x.shape[:-1], -1, 2))
+    return torch.view_as_real(pairs * rotation[:, None]).flatten(-2).type_as(x)
+
+
+case("rotary_positions", _rotate, lambda b: (f(b, 2, 8), f(b, 4)))
+case("rotary_positions_half", _rotate, lambda b: (f(b, 2, 8, dtype=torch.float16), f(b, 4)))
+
+
+def complex_case(name, function, inputs=lambda b: (f(b, 4), f(b, 4) + 0.5, f(4) + 2), **options):
+    """Of two complex tensors and a real one to complex ones."""
+
+    def pairs(x, y, r):
+        return tuple(torch.view_as_real(out) if out.is_complex() else out for out in function(torch.complex(x, y), torch.complex(y, x + 1), r))
+
+    case(f"complex_{name}", pairs, inputs, **options)
+
+
+complex_case("sums", lambda z, w, r: (z + w, z - w, z + r, r - z, z + 1.5, torch.add(z, w, alpha=2), torch.sub(r, w, alpha=3), 1 - z))
+complex_case("products", lambda z, w, r: (z * w, z * r, r * z, z * 2.5, z**2, z.square(), z @ w.mT, r.to(z.dtype) * z))
+complex_case("quotients", lambda z, w, r: (z / w, z / r, r / w, z / 4, w.reciprocal()))
+complex_case("parts", lambda z, w, r: (z.real, z.imag, z.abs(), z.angle(), z.conj() * w, -z, z.conj().imag.abs(), torch.polar(r, r)))
+complex_case("exponential", lambda z, w, r: (z.exp(), torch.exp(r.to(z.dtype))))
+complex_case("views", lambda z, w, r: (z.t(), z[1:], z[:, None].expand(-1, 2, -1), z.reshape(-1), z.flip(0), z[:, [0, 2]], z.unbind(1)[2], z.roll(1, 1)))
+complex_case("joins", lambda z, w, r: (torch.cat((z, w), 1), torch.stack((z, w.conj())), torch.where(r > 2, z, w), F.pad(z, (1, 2)), z.sum(1), z.mean(0), z.cumsum(1)), is_static=True)  # torch.export fixes the batch
+complex_case("doubles", lambda z, w, r: (z.to(torch.complex128) * w, (z * w).abs().double()))
+for _norm in (None, "ortho", "forward"):
+    complex_case(f"fft_{_norm}", lambda z, w, r, n=_norm: (torch.fft.fft(z, norm=n), torch.fft.ifft(z, dim=0, norm=n), torch.fft.fftn(z, norm=n), torch.fft.ifft2(w, norm=n), torch.fft.fft(r, norm=n), torch.fft.fftn(r.expand(3, 4), dim=(0, 1), norm=n).real))
+    case(f"rfft_{_norm}", lambda x, n=_norm: (torch.view_as_real(torch.fft.rfft(x, norm=n)), torch.fft.irfft(torch.fft.rfft(x, norm=n), norm=n), torch.fft.irfft(torch.fft.rfft(x, dim=0, norm=n), x.shape[0], dim=0, norm=n), torch.fft.irfft2(torch.fft.rfft2(x, norm=n), norm=n)), lambda b: (f(b, 6),))
+case("rfft_of_other_size", lambda x: (torch.fft.rfft(x, 4).abs(), torch.fft.rfft(x, 9).abs(), torch.fft.irfft(torch.complex(x, x), 7), torch.fft.irfft(torch.complex(x, x), 16)), lambda b: (f(b, 6),))
+case("autocorrelation", lambda x, y: torch.fft.irfft(torch.fft.rfft(x, dim=1) * torch.fft.rfft(y, dim=1).conj(), n=x.shape[1], dim=1), lambda b: (f(2, b + 6, 3), f(2, b + 6, 3)))
+case("fft_long", lambda x: torch.fft.irfft(torch.polar(x.exp(), x), 1280), lambda b: (f(b, 641),))
+case("fft_doubles", lambda x: torch.view_as_real(torch.fft.fft(x)), lambda b: (f(b, 10).double(),), tolerance=1e-10)
 
 # ── Views ──
 
@@ -401,6 +475,7 @@ case("searchsorted", lambda s, x: (torch.searchsorted(s, x), torch.searchsorted(
 case("one_hot", lambda x: F.one_hot(x, 5), lambda b: (ints(b, 3, low=0, high=5),))
 case("unique", lambda x: torch.unique(x, return_inverse=True, return_counts=True), lambda b: (ints(b, 4),))
 case("isin", lambda x, y: (torch.isin(x, y), torch.isin(x, y, invert=True)), lambda b: (ints(b, 4), ints(3)))
+case("histc", lambda x: (torch.histc(x, 4, -1, 1), torch.histc(x, 5), torch.histc(x.round(), 3, 0, 2), torch.histc(x * 0, 4)), lambda b: (f(b, 6),))
 case("embedding", nn.Embedding(7, 4, padding_idx=0), lambda b: (ints(b, 3, low=0, high=7),))
 for _mode in ("sum", "mean", "max"):
     case(f"embedding_bag_{_mode}", nn.EmbeddingBag(7, 4, mode=_mode), lambda b: (ints(b, 3, low=0, high=7),))

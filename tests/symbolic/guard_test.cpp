@@ -290,6 +290,30 @@ TEST_CASE("specialize") {
   CHECK_THROWS_WITH_AS(z.env.specialize(z.u), doctest::Contains("data-dependent: the code needs `u0`"), GuardError);
 }
 
+TEST_CASE("specialize takes the value of an expression for granted, not its symbols") {
+  Trace z;
+  // The chunks of 4 that 7 elements make: 5 to 8 elements make as many.
+  CHECK(z.env.specialize(Expr::parse("FloorDiv(s + 3, 4)")) == 2);
+  CHECK(z.env.specializations().empty());
+  CHECK(z.asserts() == Texts{"Eq(FloorDiv(s + 3, 4), 2)"});
+  CHECK(z.env.specialize(Expr::parse("FloorDiv(s + 3, 4)")) == 2);
+  CHECK(z.asserts().size() == 1);
+}
+
+TEST_CASE("with an oracle, the data of the sample answers, and an assert remembers it") {
+  Trace z;
+  z.env.set_data_oracle([](const Expr& expr) {
+    return expr.evaluate([](std::string_view symbol) { return symbol == "u0" ? std::optional<int64_t>(3) : std::nullopt; });
+  });
+  CHECK(z.guard("u0 <= 10"));
+  CHECK(z.asserts() == Texts{"u0 <= 10"});
+  CHECK_FALSE(z.guard("20 <= u0"));
+  CHECK(z.env.specialize(z.u) == 3);
+  CHECK(z.asserts() == Texts{"u0 <= 10", "Eq(u0, 3)"});
+  CHECK(z.env.data_answers().size() == 2);
+  CHECK_THROWS_WITH_AS(z.env.guard(Expr::parse("u0 <= u9")), doctest::Contains("data-dependent"), GuardError);
+}
+
 TEST_CASE("specialize_to_sample fixes an axis of sample size 1") {
   Trace z;
   CHECK_FALSE(z.env.specialize_to_sample(z.s));

@@ -136,4 +136,35 @@ TEST_CASE("patched ops are replaced while tracing, and only then") {
   check_against_eager(program, module, {one({6})});
 }
 
+TEST_CASE("numbers that depend on constants alone are known while tracing") {
+  check(
+      [](const at::Tensor& x) {
+        const auto steps = at::arange(4, at::kLong).cumsum(0);
+        return x * steps.select(0, 3).item<int64_t>();
+      },
+      one({2, 3}), {{kBatch}}, {one({5, 3}), one({1, 3})});
+}
+
+TEST_CASE("a question to the data is answered by the samples, and asserted") {
+  FunctionModule module([](const at::Tensor& x) { return x.gt(0).all().item<bool>() ? x * 2 : x - 1; });
+  CHECK_THROWS_WITH(trace_module(module, {at::ones({2, 3})}, {{kBatch}}), doctest::Contains("data-dependent"));
+  TraceNotes notes;
+  const Program program =
+      trace_module(module, {at::ones({2, 3})}, {{kBatch}}, &notes, TraceOptions{.answer_from_samples = true});
+  REQUIRE(notes.size() == 1);
+  CHECK(notes[0].starts_with("the data decides"));
+  check_against_eager(program, module, {{at::ones({5, 3})}, {at::ones({1, 3}) * 4}});
+  CHECK_THROWS_WITH(Interpreter(program).run({at::zeros({2, 3})}), doctest::Contains("expected"));
+}
+
+TEST_CASE("pointwise results lie in memory as their operands do, so that writes through their views work") {
+  check(
+      [](const at::Tensor& x) {
+        auto y = x.transpose(0, 1) * 2;
+        y.mul_(at::ones({4}));
+        return y.transpose(0, 1).reshape_symint({-1});
+      },
+      one({3, 5, 4}), {{kBatch}}, {one({2, 5, 4}), one({1, 5, 4})});
+}
+
 }  // namespace transporters::test

@@ -27,6 +27,7 @@ struct ExportTarget {
   // A module of it is in training mode: then ops that differ there are refused.
   bool is_training = false;
   // What TraceOptions says of them.
+  bool answer_from_samples = false;
   std::function<std::string()> source = {};
   std::function<std::optional<c10::Scalar>(const at::Tensor&)> wrapped_number = {};
 };

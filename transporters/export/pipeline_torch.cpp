@@ -6,6 +6,7 @@
 #include "transporters/error.h"
 #include "transporters/onnx/lower.h"
 #include "transporters/passes/canonicalize_views.h"
+#include "transporters/passes/complex_to_real.h"
 #include "transporters/passes/decompose.h"
 #include "transporters/passes/eliminate_dead_code.h"
 #include "transporters/passes/fold_constants.h"
@@ -157,6 +158,7 @@ Program trace_program(const ExportTarget& target, const DynamoConfig& config, co
   const MethodPatchScope method_patches(registry, backends);
   TraceOptions options{.prefer_deferred_runtime_asserts_over_guards =
                            config.prefer_deferred_runtime_asserts_over_guards};
+  options.answer_from_samples = target.answer_from_samples;
   options.source = target.source;
   options.wrapped_number = target.wrapped_number;
   for (const std::string& backend : backends)
@@ -229,6 +231,8 @@ Program prepare_onnx(Program program, const OnnxConfig& config, const Registry& 
   append(passes, registry.node_fixes("onnx"));
   passes.push_back({"decompose", [&](Program& p) { return decompose(p, is_translated); }});
   append(passes, registry.node_fixes("onnx"));
+  // ONNX has no complex arithmetic.
+  passes.push_back({"complex_to_real", complex_to_real});
   if (config.optimize) {
     passes.push_back({"canonicalize_views", canonicalize_views});
     append(passes, clean_up_passes());

@@ -87,21 +87,39 @@ Error Lowering::error(const AtenNode& node, const std::string& message) const {
 Value* Lowering::value(const AtenValue* value) {
   const auto known = values_.find(value);
   if (known != values_.end()) return known->second;
-  if (const InputSpec* spec = program_.find_input(value)) return values_[value] = parameter(value, *spec);
+  if (const InputSpec* spec = program_.find_input(value)) return values_[value] = parameter(*spec);
   throw InternalError("value '%" + value->name() + "' is read before it is lowered");
 }
 
-Value* Lowering::parameter(const AtenValue* value, const InputSpec& spec) {
+Value* Lowering::parameter(const InputSpec& spec) {
   const auto entry = program_.state.find(spec.target);
   if (entry == program_.state.end()) throw InternalError("no data for '" + spec.target + "'");
-  const TensorData& data = entry->second;
+  return initializer(entry->second, spec.target);
+}
+
+Value* Lowering::parameter_row(const AtenValue* value, int64_t index) {
+  const InputSpec* spec = program_.find_input(value);
+  const auto known = values_.find(value);
+  const bool is_fed = known != values_.end() && known->second->graph().is_input(known->second);
+  if (spec == nullptr || spec->kind == InputKind::UserInput || is_fed) return nullptr;
+  TensorData data = program_.state.at(spec->target);
+  if (data.data == nullptr) return nullptr;
+  const auto offset = static_cast<uint64_t>(index * data.strides[0]) * c10::elementSize(data.dtype);
+  data.data = static_cast<const char*>(data.data) + offset;
+  data.file_offset += offset;
+  data.sizes.erase(data.sizes.begin());
+  data.strides.erase(data.strides.begin());
+  return initializer(data, spec->target + "." + std::to_string(index));
+}
+
+Value* Lowering::initializer(const TensorData& data, const std::string& name) {
   std::string key = std::to_string(reinterpret_cast<uintptr_t>(data.data)) + c10::toString(data.dtype);
   for (const int64_t size : data.sizes) key += " " + std::to_string(size);
   for (const int64_t stride : data.strides) key += "," + std::to_string(stride);
-  if (data.data == nullptr) key += spec.target;
-  Value*& initializer = parameters_[key];
-  if (initializer == nullptr) initializer = model_.graph->add_initializer(spec.target, Tensor::of(data));
-  return initializer;
+  if (data.data == nullptr) key += name;
+  Value*& made = parameters_[key];
+  if (made == nullptr) made = model_.graph->add_initializer(name, Tensor::of(data));
+  return made;
 }
 
 Value* Lowering::input(const AtenNode& node, std::string_view argument, std::optional<ScalarType> dtype) {

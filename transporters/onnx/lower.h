@@ -85,6 +85,9 @@ class Lowering {
                              std::optional<ScalarType> dtype = std::nullopt);
   // The value that a value of the program became. Parameters become initializers at their first use.
   Value* value(const AtenValue* value);
+  // value[index] of a parameter, buffer or constant as an initializer of its own, a view of the same bytes; null for what
+  // is computed or fed.
+  Value* parameter_row(const AtenValue* value, int64_t index);
   // A dimension argument counted from the front.
   int64_t dim(const AtenNode& node, std::string_view argument, std::string_view tensor = "self") const;
   // A list of dimensions counted from the front; all of them when the list is empty or None.
@@ -152,7 +155,8 @@ class Lowering {
   Value* evaluate(const Expr& expr);
   Value* evaluate_symbol(const std::string& name);
   Value* evaluate_number(const Expr& expr);
-  Value* parameter(const AtenValue* value, const InputSpec& spec);
+  Value* parameter(const InputSpec& spec);
+  Value* initializer(const TensorData& data, const std::string& name);
   const Program& program_;
   Model& model_;
   int64_t opset_;

@@ -4,6 +4,7 @@
 
 #include "transporters/onnx/ir_fixes.h"
 #include "transporters/onnx/lower.h"
+#include "transporters/onnx/op_table.h"
 #include "transporters/onnx/size_ranges.h"
 
 namespace transporters::onnx {
@@ -33,7 +34,9 @@ IoNames name_io(const Program& program) {
     const bool is_made = output.value != nullptr || (expr && !expr->is_constant());
     // A model that returns the cache it mutated gives the new value once, under the returned name.
     const bool is_repeated = output.kind == OutputKind::UserInputMutation && user_outputs.contains(output.target);
-    names.outputs.push_back(is_made && !is_repeated ? output.target : "");
+    // A tensor that is the whole result has an empty path.
+    const std::string name = output.target.empty() ? "output" : output.target;
+    names.outputs.push_back(is_made && !is_repeated ? name : "");
     if (!names.outputs.back().empty()) out.insert(output.target);
   }
   for (auto& name : names.inputs) {
@@ -64,9 +67,15 @@ DataType data_type(const ValueType& type) {
   throw InternalError("unknown number type");
 }
 
+bool is_complex(const AtenValue* value) { return value->is_tensor() && c10::isComplexType(value->dtype()); }
+
+// Complex tensors are pairs of reals.
 Shape shape_of(const ValueType& type) {
   const auto* tensor = std::get_if<TensorType>(&type);
-  return tensor ? to_shape(tensor->sizes) : Shape{};
+  if (tensor == nullptr) return {};
+  Shape shape = to_shape(tensor->sizes);
+  if (c10::isComplexType(tensor->dtype)) shape.push_back(Dim::of(2));
+  return shape;
 }
 
 }  // namespace
@@ -85,6 +94,7 @@ class ProgramLowering {
       if (!name.empty()) model_.graph->reserve(name);
     }
     for (const AtenNode& node : *program_.graph) translate(node);
+    assert_data();
     // What the caller asked for first, then the state that was changed.
     for (const bool is_user : {true, false}) {
       for (size_t i = 0; i < program_.outputs.size(); ++i) {
@@ -145,6 +155,10 @@ class ProgramLowering {
   void add_input(const InputSpec& spec, const std::string& name) {
     if (name.empty()) return;
     const ValueType& type = spec.value->type();
+    if (is_complex(spec.value)) {
+      throw Error({.stage = "onnx"}, "input '" + name + "' is complex, which ONNX Runtime can't take; give its real and "
+                                     "imaginary parts (torch.view_as_real) and join them in the model");
+    }
     Value* value = model_.graph->add_input(name, data_type(type), shape_of(type));
     if (spec.kind != InputKind::UserInput) value->initializer = Tensor::of(program_.state.at(spec.target));
     lowering_.values_[spec.value] = value;
@@ -152,7 +166,8 @@ class ProgramLowering {
 
   void translate(const AtenNode& node) {
     for (const AtenValue* output : node.outputs()) {
-      if (output->is_tensor() && c10::isComplexType(output->dtype())) {
+      if (!is_complex(output)) continue;
+      if (!reads_pairs(node.op()) || program_.graph->is_output(output)) {
         throw lowering_.error(node, "makes a complex tensor ('" + output->name() +
                                         "'), which ONNX's ops can't take; compute with real and imaginary parts instead");
       }
@@ -176,7 +191,7 @@ class ProgramLowering {
         continue;
       }
       Value* value = outputs[i];
-      if (output->is_tensor()) value = lowering_.cast(value, output->dtype());
+      if (output->is_tensor()) value = lowering_.cast(value, c10::toRealValueType(output->dtype()));
       lowering_.values_[output] = value;
       describe(value, *output);
     }
@@ -203,6 +218,7 @@ class ProgramLowering {
   void add_output(const OutputSpec& spec, const std::string& name) {
     Graph& graph = *model_.graph;
     Value* value = spec.value ? lowering_.value(spec.value) : lowering_.size(std::get<Expr>(spec.constant));
+    value = asserting(value, spec);
     const bool needs_copy = graph.is_output(value) || value->producer() == nullptr;
     if (needs_copy) {
       Node* copy = graph.insert(nullptr, "Identity", {value}, {}, {"copy"});
@@ -215,10 +231,42 @@ class ProgramLowering {
     graph.add_output(value);
   }
 
+  // Conditions on the data that the traced code took for granted. ONNX has no op that stops a run, but reading past the
+  // end of a constant does: the zero that is read becomes part of an output.
+  void assert_data() {
+    Value* holds = nullptr;
+    for (const AtenNode& node : *program_.graph) {
+      const Expr* condition = node.is("aten::_assert_scalar") ? std::get_if<Expr>(&node.get("self")) : nullptr;
+      if (condition == nullptr || !depends_on_data(*condition)) continue;
+      Value* next = lowering_.number(*condition, ScalarType::Bool);
+      holds = holds ? lowering_.emit("And", {holds, next}) : next;
+    }
+    if (holds == nullptr) return;
+    Value* violated = lowering_.cast(lowering_.emit("Not", {holds}), ScalarType::Long);
+    zero_ = lowering_.emit("Gather", {lowering_.vector(std::vector<int64_t>{0}), violated});
+  }
+
+  bool depends_on_data(const Expr& expr) const {
+    for (const std::string& symbol : expr.symbols()) {
+      const auto source = lowering_.sources_.find(symbol);
+      if (source != lowering_.sources_.end() && source->second.value->producer() != nullptr) return true;
+    }
+    return false;
+  }
+
+  // The output, made to need the conditions on the data.
+  Value* asserting(Value* value, const OutputSpec& spec) {
+    if (zero_ == nullptr || spec.value == nullptr || !spec.value->is_tensor()) return value;
+    const ScalarType dtype = spec.value->dtype();
+    Value* zero = lowering_.cast(std::exchange(zero_, nullptr), dtype);
+    return lowering_.emit(dtype == ScalarType::Bool ? "Or" : "Add", {value, zero});
+  }
+
   const Program& program_;
   Model& model_;
   const LowerOptions& options_;
   Lowering lowering_;
+  Value* zero_ = nullptr;  // a number that can be read when the data is as the trace took it to be
 };
 
 Model lower(const Program& program, const LowerOptions& options) {

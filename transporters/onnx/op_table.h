@@ -18,12 +18,14 @@ std::span<const OpRow> activation_ops();
 std::span<const OpRow> arithmetic_ops();
 std::span<const OpRow> attention_ops();
 std::span<const OpRow> comparison_ops();
+std::span<const OpRow> complex_ops();
 std::span<const OpRow> concat_ops();
 std::span<const OpRow> conversion_ops();
 std::span<const OpRow> convolution_ops();
 std::span<const OpRow> embedding_ops();
 std::span<const OpRow> factory_ops();
 std::span<const OpRow> gather_ops();
+std::span<const OpRow> grouped_ops();
 std::span<const OpRow> index_ops();
 std::span<const OpRow> loss_ops();
 std::span<const OpRow> matmul_ops();
@@ -43,6 +45,9 @@ std::span<const OpRow> triangular_ops();
 std::span<const OpRow> unary_ops();
 std::span<const OpRow> unfold_ops();
 std::span<const OpRow> view_ops();
+
+// True for ops whose translation takes complex tensors as real ones with a last dimension of 2.
+bool reads_pairs(std::string_view op);
 
 // An ONNX op name as a template argument.
 template <size_t N>

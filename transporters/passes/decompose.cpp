@@ -54,8 +54,10 @@ bool replace(Program& program, Node& node, Decomposition decompose, NodeBuilder&
 
 std::vector<Value*> NodeBuilder::outputs(std::string_view op, std::vector<NamedArgument> arguments) {
   Node* node = graph_.insert(before_, op, std::move(arguments), {});
-  node->module_path = before_->module_path;
-  node->source = before_->source;
+  if (before_ != nullptr) {
+    node->module_path = before_->module_path;
+    node->source = before_->source;
+  }
   try {
     graph_.add_outputs(node, infer_types(*node, env_));
   } catch (...) {

@@ -12,7 +12,8 @@
 
 namespace transporters {
 
-// Builds nodes in front of a given one; output types come from the shape rules, module path and source from that node.
+// Builds nodes in front of a given one (null: at the end); output types come from the shape rules, module path and source
+// from that node.
 class NodeBuilder {
  public:
   NodeBuilder(Graph& graph, Node* before, symbolic::ShapeEnv& env) : graph_(graph), before_(before), env_(env) {}
@@ -46,6 +47,7 @@ struct DecompositionRow {
 
 // The built-in decompositions.
 std::span<const DecompositionRow> decomposition_table();
+std::span<const DecompositionRow> fft_decompositions();  // part of it
 
 // Decomposes each node for whose op `is_supported` is false, and again what that gave, as far as the table goes; ops
 // without a row stay. Throws InternalError when a decomposition gives another dtype or other sizes than the node had.

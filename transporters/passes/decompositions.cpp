@@ -358,6 +358,13 @@ constexpr DecompositionRow kTable[] = {
 
 }  // namespace
 
-std::span<const DecompositionRow> decomposition_table() { return kTable; }
+std::span<const DecompositionRow> decomposition_table() {
+  static const auto table = [] {
+    std::vector<DecompositionRow> rows(std::begin(kTable), std::end(kTable));
+    rows.insert(rows.end(), fft_decompositions().begin(), fft_decompositions().end());
+    return rows;
+  }();
+  return table;
+}
 
 }  // namespace transporters

@@ -34,6 +34,11 @@ bool ShapeEnv::guard(const Expr& condition, std::string_view call_site) {
 bool ShapeEnv::guard_condition(const Expr& condition, const std::string& where) {
   if (auto decided = decide_size_oblivious(condition)) return *decided;
   auto hint = hint_number(condition);
+  if (const auto answer = hint ? std::nullopt : ask_data(condition)) {
+    const bool holds = std::get<bool>(*answer);
+    take_for_granted(holds ? condition : logical_not(condition), where);
+    return holds;
+  }
   if (!hint) {
     std::string sources;
     for (const std::string& symbol : condition.symbols()) {
@@ -70,6 +75,15 @@ bool ShapeEnv::guard_condition(const Expr& condition, const std::string& where) 
       return answer;
     }
   }
+}
+
+std::optional<Number> ShapeEnv::ask_data(const Expr& expr) const {
+  return data_oracle_ ? data_oracle_(expr) : std::nullopt;
+}
+
+void ShapeEnv::take_for_granted(const Expr& condition, const std::string& where) {
+  add_assert(condition, where);
+  data_answers_.push_back({condition, where});
 }
 
 // One operand that settles the answer is enough; the others are not asked.

@@ -114,12 +114,24 @@ class ShapeEnv {
   // States that a condition holds (torch._check): recorded, never branched on. It may narrow ranges and tie symbols
   // that are no explicit Dims. Throws GuardError if it is surely false.
   void expect(const Expr& condition, std::string_view message = "", std::string_view call_site = "");
-  // Needs a number: constants answer at once, anything else specialises its symbols to the sizes of the user's sample
-  // (to their hints where there is no sample), recorded, and throws GuardError for explicit Dims and unbacked symbols.
+  // Needs a number: constants answer at once. A symbol is specialised to the size of the user's sample (to its hint where
+  // there is no sample); of an expression only the value there is taken for granted, which fixes its symbols or becomes a
+  // runtime assert. Recorded; throws GuardError for explicit Dims and unbacked symbols.
   int64_t specialize(const Expr& expr, std::string_view call_site = "");
   // As specialize, for the user's sample size of 1 on an axis that broadcasting requires to be 1. False, and nothing is
   // recorded, when the sample is not 1 there.
   bool specialize_to_sample(const Expr& expr, std::string_view call_site = "");
+
+  // Asked what an expression over symbols that the graph computes is at the user's sample; nullopt when it can't tell.
+  // With it, guard and specialize answer data-dependent questions as for the sample, and record a runtime assert, so
+  // that the program refuses data for which the answer would be another.
+  using DataOracle = std::function<std::optional<Number>(const Expr&)>;
+  void set_data_oracle(DataOracle oracle) { data_oracle_ = std::move(oracle); }
+  struct DataAnswer {
+    Expr condition;  // what was taken for granted
+    std::string where;
+  };
+  const std::vector<DataAnswer>& data_answers() const { return data_answers_; }
 
   const std::vector<RuntimeAssert>& runtime_asserts() const { return asserts_; }
   const std::vector<Specialization>& specializations() const { return specializations_; }
@@ -152,7 +164,11 @@ class ShapeEnv {
   bool guard_equal(const Expr& condition, const std::string& where);
   bool guard_less_equal(const Expr& condition, const std::string& where);
   void expect_condition(const Expr& condition, const std::string& message, const std::string& where);
+  std::optional<Number> ask_data(const Expr& expr) const;
+  void take_for_granted(const Expr& condition, const std::string& where);
   // specialize.cpp
+  bool has_no_explicit_dim(const Expr& expr) const;
+  std::optional<int64_t> at_sample(const Expr& expr) const;
   void specialize_symbols(const Expr& expr, const std::string& reason, const std::string& where);
 
   // unify.cpp
@@ -185,6 +201,8 @@ class ShapeEnv {
   mutable Cache cache_;
   mutable Cache oblivious_cache_;
   std::function<std::string()> location_;
+  DataOracle data_oracle_;
+  std::vector<DataAnswer> data_answers_;
   std::unordered_map<std::string, int> next_unbacked_;
 };
 

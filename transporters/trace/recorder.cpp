@@ -110,6 +110,11 @@ Recorder::Recorder(Graph& graph, std::shared_ptr<symbolic::ShapeEnv> env, const 
   if (active != nullptr) throw Error(ErrorContext{.stage = "trace"}, "another trace is running on this thread");
   on_concrete_read_ = [this] { read_concrete_sizes_ = true; };
   env_->set_location([this] { return location(); });
+  known_.set_largest_result(kLargestRealAllocation);
+  if (options.answer_from_samples) {
+    sampled_.set_symbols([this](std::string_view symbol) { return sample_of(symbol); });
+    env_->set_data_oracle([this](const Expr& expr) { return ask_samples(expr); });
+  }
   for (const OpPatch& patch : options.patches) {
     get_schema(patch.op);  // an unknown op is an error here, with near names
     const auto separator = patch.op.find('.');
@@ -140,6 +145,7 @@ Recorder::Recorder(Graph& graph, std::shared_ptr<symbolic::ShapeEnv> env, const 
 Recorder::~Recorder() {
   active = nullptr;
   env_->set_location(nullptr);
+  env_->set_data_oracle(nullptr);
 }
 
 Recorder* Recorder::current() { return active; }
@@ -187,6 +193,7 @@ at::Tensor Recorder::functional(const at::Tensor& tensor) {
   Value* value = graph_.add_input("lifted_tensor_" + std::to_string(constants_.size()), type);
   constants_.push_back({tensor, value});
   known_.add(value, tensor);
+  sampled_.add(value, tensor);
   bind(tensor, value);
   return bound_.at(tensor.unsafeGetTensorImpl());
 }
@@ -278,7 +285,45 @@ std::optional<at::Tensor> Recorder::known_value(const at::Tensor& tensor) {
     return tensor;
   const Value* value = value_of(tensor);
   const OutsideTrace outside;
-  return known_.find(value);
+  const auto known = known_.find(value);
+  return known ? std::optional(known->toTensor()) : std::nullopt;
+}
+
+// ── What the samples say ──
+
+void Recorder::note_symbols(const Value* value) {
+  const auto note = [&](const Expr& expr, std::optional<size_t> dim) {
+    // A boolean that is read is Eq(u0, 1).
+    for (const Expr& part : expr.kind() == symbolic::Kind::Equal ? expr.operands() : std::span(&expr, 1))
+      if (part.kind() == symbolic::Kind::Symbol && !env_->hint(part))
+        symbol_sources_.try_emplace(part.name(), SymbolSource{value, dim});
+  };
+  if (const auto* tensor = std::get_if<TensorType>(&value->type())) {
+    for (size_t dim = 0; dim < tensor->sizes.size(); ++dim) note(tensor->sizes[dim], dim);
+  } else {
+    note(std::get<NumberType>(value->type()).expr, std::nullopt);
+  }
+}
+
+std::optional<int64_t> Recorder::sample_of(std::string_view symbol) {
+  const auto* info = env_->try_info(symbol);
+  if (info != nullptr && info->hint) return info->sample ? info->sample : info->hint;
+  const auto source = symbol_sources_.find(std::string(symbol));
+  if (source == symbol_sources_.end()) return std::nullopt;
+  const auto value = sampled_.find(source->second.value);
+  if (!value) return std::nullopt;
+  if (source->second.dim) return value->toTensor().size(static_cast<int64_t>(*source->second.dim));
+  if (value->isBool()) return value->toBool();
+  return value->isInt() ? std::optional(value->toInt()) : std::nullopt;
+}
+
+std::optional<symbolic::Number> Recorder::ask_samples(const Expr& expr) {
+  const OutsideTrace outside;
+  try {
+    return expr.evaluate([this](std::string_view symbol) { return sample_of(symbol); });
+  } catch (const std::exception&) {
+    return std::nullopt;  // the samples themselves do not fit the code: the question stays open
+  }
 }
 
 // Rewrites of the call by layers above this one: the ops that they make of it come back to intercept().
@@ -499,6 +544,8 @@ void Recorder::record(const c10::OperatorHandle& op, torch::jit::Stack& stack) {
     });
   }
   graph_.add_outputs(node, infer_types(op, *node, stack));
+  if (options_.answer_from_samples)
+    for (const Value* output : node->outputs()) note_symbols(output);
   torch::jit::drop(stack, count);
 
   const auto push = [&](const c10::IValue& value) { stack.push_back(value); };

@@ -15,8 +15,8 @@
 #include "transporters/graph/program.h"
 #include "transporters/symbolic/shape_env.h"
 #include "transporters/trace/concrete_sizes.h"
-#include "transporters/trace/known_values.h"
 #include "transporters/trace/tracer.h"
+#include "transporters/trace/value_evaluator.h"
 
 namespace transporters {
 
@@ -36,6 +36,9 @@ class Recorder {
   // Makes a real tensor stand for a graph input from here on (parameters, buffers). `module` is the path of the module
   // that owns it: ops of modules that don't tell their path are placed by the parameters they read.
   void bind(const at::Tensor& real, Value* value, const std::string& module = "");
+
+  // Says what an input or a parameter holds, for TraceOptions::answer_from_samples.
+  void set_sample(const Value* value, const at::Tensor& sample) { sampled_.add(value, sample); }
 
   // The value that a tensor holds now, pending mutations through views included. Lifts unknown real tensors.
   Value* value_of(const at::Tensor& tensor);
@@ -77,6 +80,9 @@ class Recorder {
   at::Tensor functional(const at::Tensor& tensor);
   void wrap_arguments(torch::jit::Stack& stack, size_t count);
   void record_whole(const c10::OperatorHandle& op, torch::jit::Stack& stack);
+  void note_symbols(const Value* value);
+  std::optional<int64_t> sample_of(std::string_view symbol);
+  std::optional<symbolic::Number> ask_samples(const Expr& expr);
   std::optional<at::Tensor> known_value(const at::Tensor& tensor);
   bool answer_now(const c10::OperatorHandle& op, const OpSchema& schema, torch::jit::Stack& stack);
   bool preserve_applies(const OpSchema& schema, const torch::jit::Stack& stack) const;
@@ -95,7 +101,13 @@ class Recorder {
   std::unordered_map<const c10::TensorImpl*, at::Tensor> bound_;  // real tensor -> its functional fake
   std::vector<at::Tensor> kept_alive_;                            // so that no address of bound_ is used again
   std::vector<Constant> constants_;
-  KnownValues known_;
+  ValueEvaluator known_;    // from constants alone
+  ValueEvaluator sampled_;  // from the samples
+  struct SymbolSource {
+    const Value* value;
+    std::optional<size_t> dim;  // of the value that the symbol is the size of; nullopt: the value is the number
+  };
+  std::unordered_map<std::string, SymbolSource> symbol_sources_;  // of symbols that the graph computes
   TraceNotes notes_;
   std::unordered_map<c10::OperatorName, OpInfo> infos_;
   std::unordered_map<std::string, BoxedOp> patches_;

@@ -292,6 +292,7 @@ Attempt run(const Job& job, const std::vector<int64_t>& hints, bool concrete) {
     Value* value = graph.add_input((state.kind == InputKind::Parameter ? "p_" : "b_") + identifier(state.name),
                                    static_type(state.tensor));
     const auto dot = state.name.rfind('.');
+    recorder.set_sample(value, state.tensor);
     recorder.bind(state.tensor, value, dot == std::string::npos ? "" : state.name.substr(0, dot));
     program.inputs.push_back(
         {.kind = state.kind, .value = value, .target = state.name, .persistent = state.persistent});
@@ -309,6 +310,7 @@ Attempt run(const Job& job, const std::vector<int64_t>& hints, bool concrete) {
       if (job.axes.of_axis[i][dim]) type.sizes[dim] = symbols[*job.axes.of_axis[i][dim]];
     Value* value = graph.add_input(identifier(input.path), type);
     user_values.push_back(value);
+    if (!input.sample.is_meta()) recorder.set_sample(value, input.sample);
     fakes.push_back(recorder.make_input(value));
   }
 
@@ -412,6 +414,9 @@ Program trace(const TracedFunction& function, const std::vector<TraceInput>& inp
       notes->push_back("axis '" + fixed.symbol + "' (" + (info ? info->source : "") + ") was fixed to " +
                        std::to_string(fixed.value) + " by " + fixed.where);
     }
+    for (const auto& answer : attempt.env->data_answers())
+      notes->push_back("the data decides " + answer.where + ": taken from the sample, and asserted when the program runs: " +
+                       answer.condition.str());
     for (const auto& equality : attempt.env->equalities())
       notes->push_back("axis '" + equality.symbol + "' equals " + equality.by.str() + ", as " + equality.where +
                        " needs");

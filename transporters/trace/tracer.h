@@ -49,6 +49,10 @@ struct TraceOptions {
   std::set<std::string> decompose;
   // Replacements of ATen ops while tracing.
   std::vector<OpPatch> patches;
+  // Answer questions that only data decides (`if mask.all()`, `range(lengths.max())`) as for the samples, which are then
+  // computed with as far as it takes; the program asserts that the data it gets has the same answers. Otherwise such
+  // questions are errors.
+  bool answer_from_samples = false;
   // The user's source line that runs now ("modeling_llama.py:120"), for nodes and messages; "" when it is not known.
   std::function<std::string()> source;
   // The number that a 0-dim tensor made of one stands for, where the caller knows it better than the tensor's bytes do

@@ -152,11 +152,24 @@ Outputs instance_norm(Lowering& l, const AtenNode& n) {
   return {l.cast(scale_channels(l, n, y, "weight", "bias", rank(input)), out_dtype(n))};
 }
 
+// (g * v / |v|, |v|) with the norms over all dimensions but one.
+Outputs weight_norm(Lowering& l, const AtenNode& n) {
+  const ScalarType dtype = out_dtype(n);
+  std::vector<int64_t> dims = iota(rank(n.tensor("v")));
+  dims.erase(dims.begin() + l.dim(n, "dim", "v"));
+  Value* v = l.input(n, "v");
+  Value* norm = l.reduce("ReduceL2", l.cast(v, out_dtype(n, 1)), dims, true);
+  if (dims.empty()) norm = l.emit("Abs", {norm});
+  Value* scale = l.emit("Div", {l.input(n, "g", out_dtype(n, 1)), norm});
+  return {l.emit("Mul", {v, l.cast(scale, dtype)}), norm};
+}
+
 constexpr OpRow kRows[] = {
     {"aten::_batch_norm_no_update", batch_norm},
     {"aten::_fused_rms_norm", rms_norm},
     {"aten::_native_batch_norm_legit", batch_norm},
     {"aten::_native_batch_norm_legit_no_training", batch_norm},
+    {"aten::_weight_norm_interface", weight_norm},
     {"aten::batch_norm", batch_norm},
     {"aten::group_norm", group_norm},
     {"aten::instance_norm", instance_norm},

@@ -117,6 +117,33 @@ Outputs bincount(Lowering& l, const AtenNode& n) {
   return {l.reduce("ReduceSum", l.cast(is_equal, ScalarType::Long), {1}, false)};
 }
 
+// How many elements lie in each of equal parts of [min, max]; both 0 stand for the elements' own range.
+Outputs histc(Lowering& l, const AtenNode& n) {
+  const ScalarType dtype = out_dtype(n);
+  const int64_t bins = n.integer("bins");
+  Value* x = l.emit("Reshape", {l.input(n, "self"), l.vector(std::vector<int64_t>{-1})});
+  Value* low = l.input(n, "min", dtype);
+  Value* high = l.input(n, "max", dtype);
+  if (n.real("min") == n.real("max")) {
+    low = l.reduce("ReduceMin", x, {0}, false);
+    high = l.reduce("ReduceMax", x, {0}, false);
+    // All elements equal: one to each side.
+    Value* is_flat = l.emit("Equal", {low, high});
+    Value* margin = l.emit("Where", {is_flat, l.scalar(1, dtype), l.scalar(0, dtype)});
+    low = l.emit("Sub", {low, margin});
+    high = l.emit("Add", {high, margin});
+  }
+  // In this order, since it decides on which side of an edge an element falls.
+  Value* scaled = l.emit("Mul", {l.emit("Sub", {x, low}), l.scalar(static_cast<double>(bins), dtype)});
+  Value* place = l.emit("Floor", {l.emit("Div", {scaled, l.emit("Sub", {high, low})})});
+  Value* is_inside = l.emit("And", {l.emit("GreaterOrEqual", {x, low}), l.emit("LessOrEqual", {x, high})});
+  // The last part has both its ends; what lies outside counts 0 in the first.
+  place = l.emit("Min", {place, l.scalar(static_cast<double>(bins - 1), dtype)});
+  place = l.cast(l.emit("Where", {is_inside, place, l.scalar(0, dtype)}), ScalarType::Long);
+  return {l.emit("ScatterElements", {l.filled(0, dtype, {bins}), place, l.cast(is_inside, dtype)},
+                 {{"reduction", std::string("add")}})};
+}
+
 Outputs isin(Lowering& l, const AtenNode& n) {
   const ScalarType dtype = l.result_type(n, {n.schema().arguments[0].name, n.schema().arguments[1].name});
   const auto* elements = std::get_if<transporters::Value*>(&n.arguments()[0].value);
@@ -132,6 +159,7 @@ constexpr OpRow kRows[] = {
     {"aten::argsort", argsort},
     {"aten::bincount", bincount},
     {"aten::bucketize", bucketize},
+    {"aten::histc", histc},
     {"aten::isin", isin},
     {"aten::kthvalue", kthvalue},
     {"aten::median", median},

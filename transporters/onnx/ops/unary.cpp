@@ -133,6 +133,8 @@ Outputs sinc(Lowering& l, const AtenNode& n) {
 }
 
 constexpr OpRow kRows[] = {
+    {"aten::_neg_view", unary<"Neg">},
+    {"aten::_neg_view_copy", unary<"Neg">},
     {"aten::abs", unary<"Abs">},
     {"aten::acos", unary<"Acos">},
     {"aten::acosh", unary<"Acosh">},

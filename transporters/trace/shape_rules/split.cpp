@@ -1,6 +1,7 @@
 // Ops with one output per part of a dim: split, chunk, unbind. How many there are must be a number.
 #include <algorithm>
 
+#include "transporters/error.h"
 #include "transporters/trace/shape_rules/rule_support.h"
 
 namespace transporters::shape_rules {
@@ -24,9 +25,12 @@ Types parts(const Node& node, const TensorType& self, size_t d, const Sizes& len
 
 int64_t count_of(const Node& node, const Expr& size, ShapeEnv& env, const std::string& what) {
   if (const auto constant = env.simplify(size).as_integer()) return *constant;
-  if (!env.hint(size))
+  if (env.hint(size)) return env.specialize(size);
+  try {
+    return env.specialize(size);
+  } catch (const GuardError&) {
     fail(node, "expected a constant for " + what + ", got " + size.str() + ", which the data decides");
-  return env.specialize(size);
+  }
 }
 
 // Parts of `length`, the last one shorter.

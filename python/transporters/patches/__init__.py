@@ -1,0 +1,19 @@
+"""Patches of model code that can't be traced as it is, or whose trace would be right for the sample only.
+
+Each file says why its patch is there. A patch is in place while a model is traced, and gives what the original gives for
+every input.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from . import experts, multimodal_rope, packed_attention, pieces, vision_grids
+
+
+def entries(model: torch.nn.Module) -> list[tuple[Any, str, Any]]:
+    """(owner, attribute, factory) for what this model's modules need."""
+    kinds = (packed_attention, vision_grids, multimodal_rope, experts, pieces)
+    return [entry for kind in kinds for entry in kind.entries(model)]

@@ -1,0 +1,60 @@
+"""Mixtures of experts of transformers through the Python package to ONNX: right for every routing, at every size."""
+
+import sys
+
+import pytest
+import torch
+import transformers
+
+
+@pytest.fixture(scope="module")
+def transporters(build_dir):
+    sys.path.insert(0, str(build_dir / "python"))
+    return pytest.importorskip("transporters")
+
+
+TINY = dict(
+    vocab_size=99, hidden_size=32, intermediate_size=48, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2
+)
+MODELS = {
+    "mixtral": dict(num_local_experts=4, num_experts_per_tok=2),
+    "qwen3_moe": dict(num_experts=6, num_experts_per_tok=3, moe_intermediate_size=16, head_dim=8),
+}
+
+
+def tokens(batch, length):
+    ids = torch.randint(0, 99, (batch, length), generator=torch.Generator().manual_seed(batch * length))
+    return {"input_ids": ids, "attention_mask": torch.ones_like(ids), "use_cache": False}
+
+
+@pytest.mark.parametrize("model_type", MODELS)
+@pytest.mark.parametrize("routing", ["as_learned", "all_to_one", "none_to_one"])
+def test_every_routing(transporters, model_type, routing):
+    torch.manual_seed(0)
+    config = transformers.AutoConfig.for_model(model_type, **TINY, **MODELS[model_type])
+    model = transformers.AutoModelForCausalLM.from_config(config).eval()
+    # One expert's router weights follow the mean of what comes in, which a norm makes positive for no token in particular:
+    # a constant feature decides.
+    model.model.embed_tokens.weight.data[:, 0] = 5
+    for layer in model.model.layers:
+        gate = layer.mlp.gate.weight.data
+        if routing != "as_learned":
+            gate[1] = 0
+            gate[1, 0] = 100 if routing == "all_to_one" else -100
+    exported = transporters.OnnxExporter().export(model, tokens(2, 5), config=transporters.OnnxConfig(dynamic=True))
+    for sizes in ((2, 5), (1, 1), (3, 9)):
+        inputs = tokens(*sizes)
+        with torch.no_grad():
+            expected = model(**inputs).logits
+        inputs.pop("use_cache")
+        torch.testing.assert_close(exported(**inputs).logits, expected, rtol=0, atol=1e-4 * float(expected.abs().max()))
+
+
+def test_weights_are_stored_once(transporters, tmp_path):
+    config = transformers.AutoConfig.for_model("mixtral", **{**TINY, "hidden_size": 128}, **MODELS["mixtral"])
+    model = transformers.AutoModelForCausalLM.from_config(config).eval()
+    exported = transporters.OnnxExporter().export(model, tokens(2, 5), config=transporters.OnnxConfig(dynamic=True))
+    exported.save(tmp_path / "model.onnx")
+    stored = sum(file.stat().st_size for file in tmp_path.iterdir())
+    weights = sum(parameter.numel() * 4 for parameter in model.parameters())
+    assert weights < stored < weights * 1.05 + 100_000

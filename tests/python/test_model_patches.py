@@ -1,0 +1,207 @@
+"""Patches of model code: exports are right for layouts of the data other than the sample's."""
+
+import copy
+import importlib
+import random
+import sys
+import types
+
+import pytest
+import torch
+import transformers
+from transformers import vision_utils
+
+
+@pytest.fixture(scope="module")
+def transporters(build_dir):
+    sys.path.insert(0, str(build_dir / "python"))
+    yield importlib.import_module("transporters")
+    sys.path.remove(str(build_dir / "python"))
+
+
+def tensors(value):
+    return [leaf for leaf in torch.utils._pytree.tree_leaves(value) if isinstance(leaf, torch.Tensor)]
+
+
+def check(exported, model, inputs):
+    """The program gives what eager gives."""
+    with torch.no_grad():
+        expected = tensors(model(**copy.deepcopy(inputs)))
+    actual = tensors(exported(**copy.deepcopy(inputs)))
+    assert len(actual) == len(expected)
+    for ours, theirs in zip(actual, expected):
+        assert ours.shape == theirs.shape
+        torch.testing.assert_close(ours, theirs, rtol=0, atol=1e-4 * max(1.0, theirs.abs().max().item()))
+
+
+@pytest.fixture(params=["dynamo", "onnx"])
+def export(request, transporters):
+    """export(model, inputs): with all sizes dynamic."""
+    exporter, config = {
+        "dynamo": (transporters.DynamoExporter, transporters.DynamoConfig),
+        "onnx": (transporters.OnnxExporter, transporters.OnnxConfig),
+    }[request.param]
+    return lambda model, inputs: exporter().export(model, copy.deepcopy(inputs), config=config(dynamic=True))
+
+
+# ── Images of different grids in one sequence ──
+
+VISION = dict(depth=2, hidden_size=32, embed_dim=32, num_heads=4, patch_size=4, spatial_merge_size=2, temporal_patch_size=2)
+TEXT = dict(
+    vocab_size=99, hidden_size=32, intermediate_size=48, num_hidden_layers=2, num_attention_heads=4,
+    num_key_value_heads=2, max_position_embeddings=128,
+    rope_parameters={"rope_type": "default", "rope_theta": 1e4, "mrope_section": [1, 1, 2]},
+)  # fmt: skip
+PIXELS = 3 * 2 * 4 * 4
+
+
+def packed(*grids):
+    grid = torch.tensor(grids)
+    return torch.randn(int(grid.prod(1).sum()), PIXELS), grid
+
+
+def qwen2_vl():
+    config = transformers.Qwen2VLConfig(
+        text_config=TEXT, vision_config=VISION, image_token_id=5, video_token_id=6, vision_start_token_id=7
+    )
+    torch.manual_seed(0)
+    return transformers.Qwen2VLForConditionalGeneration(config).eval()
+
+
+def chat(*grids, before=2, after=3, padding=0):
+    """One row of text around images."""
+    pixels, grid = packed(*grids)
+    row = [torch.full((padding,), 1)]
+    for count in (grid.prod(1) // 4).tolist():
+        row += [torch.randint(10, 99, (before,)), torch.full((count,), 5)]
+    ids = torch.cat([*row, torch.randint(10, 99, (after,))])[None]
+    mask = torch.ones_like(ids)
+    mask[:, :padding] = 0
+    return {
+        "input_ids": ids,
+        "attention_mask": mask,
+        "pixel_values": pixels,
+        "image_grid_thw": grid,
+        "mm_token_type_ids": (ids == 5).long(),
+    }
+
+
+@pytest.mark.parametrize("implementation", ["sdpa", "eager"])
+def test_a_vision_tower_takes_other_numbers_of_images_and_grids(export, implementation):
+    tower = qwen2_vl().model.visual
+    tower.config._attn_implementation = implementation
+    pixels, grid = packed((1, 4, 4))
+    cu_seqlens, position_ids = vision_utils.get_vision_cu_seqlens(grid), vision_utils.get_vision_position_ids(grid, 2)
+    sample = {"hidden_states": pixels, "grid_thw": grid}
+    exported = export(tower, sample)
+    for grids in ([(1, 4, 6), (1, 8, 4)], [(2, 4, 4), (1, 2, 2), (3, 6, 2)]):
+        pixels, grid = packed(*grids)
+        inputs = {"hidden_states": pixels, "grid_thw": grid}
+        with torch.no_grad():
+            expected = tower(**inputs)
+        inputs["cu_seqlens"] = vision_utils.get_vision_cu_seqlens(grid)
+        inputs["position_ids"] = vision_utils.get_vision_position_ids(grid, 2)
+        for ours, theirs in zip(tensors(exported(**inputs)), tensors(expected)):
+            torch.testing.assert_close(ours, theirs, rtol=0, atol=1e-4)
+
+
+def test_a_chat_with_an_image_takes_other_grids_and_places_of_the_image(export):
+    """ailia-models#1566, executorch#17572, optimum-onnx#122: one grid is baked in."""
+    model = qwen2_vl()
+    exported = export(model, chat((1, 4, 4)))
+    for other in (chat((1, 4, 6)), chat((1, 8, 4), before=1, after=6), chat((1, 8, 8), padding=3)):
+        check(exported, model, other)
+
+
+def grids_of(count, merge):
+    sides = torch.randint(1, 6, (count, 2)) * merge
+    return torch.cat([torch.randint(1, 4, (count, 1)), sides], dim=1)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_places_in_grids(transporters, seed):
+    from transporters.patches import vision_grids
+
+    torch.manual_seed(seed)
+    merge = 1 + seed % 2
+    grid = grids_of(1 + seed % 4, merge)
+    positions = vision_grids._position_ids(None)
+    for merges in (merge, torch.full(grid.shape[:1], merge)):
+        for temporal in (False, True):
+            expected = vision_utils.get_vision_position_ids(grid, merges, temporal)
+            assert torch.equal(positions(grid, merges, temporal), expected)
+    for window in (2, 3, 4):
+        actual = vision_grids._window_index(None)(grid, merge, window * merge * 4, 4)
+        expected = vision_utils.get_vision_window_index(grid, merge, window * merge * 4, 4)
+        for ours, theirs in zip(actual, expected):
+            assert ours.dtype == theirs.dtype and torch.equal(ours, theirs)
+    sizes = grid[:, 1:]
+    nearest = vision_grids._nearest_position_ids(None)(sizes, 7)
+    assert torch.equal(nearest, vision_utils.get_vision_nearest_position_ids(sizes, 7))
+
+
+# ── Positions of text, images and videos ──
+
+SINGLE_FRAMES, CLIPS, MERGED = "frames apart", "clips", "clips merged in time"
+ROPE = {
+    "qwen3_vl.modeling_qwen3_vl.Qwen3VLModel": SINGLE_FRAMES,
+    "glm4v.modeling_glm4v.Glm4vModel": SINGLE_FRAMES,
+    "qwen2_vl.modeling_qwen2_vl.Qwen2VLModel": CLIPS,
+    "qwen2_5_vl.modeling_qwen2_5_vl.Qwen2_5_VLModel": CLIPS,
+    "ernie4_5_vl_moe.modeling_ernie4_5_vl_moe.Ernie4_5_VLMoeModel": MERGED,
+}
+
+
+def layout(chooser, kind):
+    """Token types of one row, and the grids (merged by 2) of its images and videos."""
+    row, images, videos = [], [], []
+    for _ in range(chooser.randint(1, 4)):
+        row += [0] * chooser.randint(1, 4)
+        time, height, width = (chooser.randint(1, 3) for _ in range(3))
+        what = chooser.choice(["text", "image", "video"])
+        if what == "image":
+            images.append([1, 2 * height, 2 * width])
+            row += [1] * (height * width)
+        elif what == "video" and kind == SINGLE_FRAMES:
+            videos.append([time, 2 * height, 2 * width])
+            row += ([2] * (height * width) + [0]) * time
+        elif what == "video":
+            videos.append([time * (2 if kind == MERGED else 1), 2 * height, 2 * width])
+            row += [2] * (time * height * width)
+    return row, images, videos
+
+
+@pytest.mark.parametrize("path", ROPE)
+@pytest.mark.parametrize("seed", range(20))
+def test_multimodal_positions(transporters, path, seed):
+    from transporters.patches import multimodal_rope
+
+    chooser = random.Random(seed)
+    module, name = path.rsplit(".", 1)
+    cls = getattr(importlib.import_module(f"transformers.models.{module}"), name)
+    vision = types.SimpleNamespace(spatial_merge_size=2, temporal_merge_size=2, tokens_per_second=2)
+    model = types.SimpleNamespace(config=types.SimpleNamespace(vision_config=vision))
+    model.get_vision_position_ids = types.MethodType(cls.get_vision_position_ids, model)
+
+    rows, images, videos = zip(*(layout(chooser, ROPE[path]) for _ in range(chooser.randint(1, 3))))
+    length, is_left = max(map(len, rows)), chooser.random() < 0.5
+
+    def pad(row, value):
+        filling = [value] * (length - len(row))
+        return filling + row if is_left else row + filling
+
+    inputs = {"mm_token_type_ids": torch.tensor([pad(row, 0) for row in rows])}
+    inputs["input_ids"] = torch.zeros_like(inputs["mm_token_type_ids"])
+    if len(rows) > 1 or seed % 2:
+        inputs["attention_mask"] = torch.tensor([pad([1] * len(row), 0) for row in rows])
+    for key, grids in (("image_grid_thw", sum(images, [])), ("video_grid_thw", sum(videos, []))):
+        if grids:
+            inputs[key] = torch.tensor(grids)
+    if "video_grid_thw" in inputs and name.startswith("Qwen2_5"):
+        seconds = [3 * chooser.random() for _ in inputs["video_grid_thw"]]
+        inputs["second_per_grid_ts"] = torch.tensor(seconds) if seed % 3 else seconds
+
+    expected = cls.get_rope_index(model, **copy.deepcopy(inputs))
+    actual = multimodal_rope._MODELS[path](cls.get_rope_index)(model, **inputs)
+    for ours, theirs in zip(actual, expected):
+        assert ours.dtype == theirs.dtype and torch.equal(ours, theirs)
