@@ -205,3 +205,73 @@ def test_multimodal_positions(transporters, path, seed):
     actual = multimodal_rope._MODELS[path](cls.get_rope_index)(model, **inputs)
     for ours, theirs in zip(actual, expected):
         assert ours.dtype == theirs.dtype and torch.equal(ours, theirs)
+
+
+# ── Loops over experts, chunks and sequences ──
+
+
+def test_every_routing_of_a_loop_over_experts(transporters):
+    """transformers#38518, #40114: the trace holds the sample's routing."""
+    torch.manual_seed(0)
+    config = transformers.SwitchTransformersConfig(
+        vocab_size=99, d_model=32, d_kv=8, d_ff=48, num_layers=2, num_decoder_layers=2, num_heads=4, num_experts=4,
+        num_sparse_encoder_layers=1, num_sparse_decoder_layers=1, expert_capacity=64, decoder_start_token_id=0,
+    )  # fmt: skip
+    model = transformers.SwitchTransformersEncoderModel(config).eval()
+    sample = {"input_ids": torch.randint(3, 99, (2, 5))}
+    exported = transporters.DynamoExporter().export(model, dict(sample), config=dict(dynamic=True))
+    for shape in ((1, 1), (3, 9)):
+        check(exported, model, {"input_ids": torch.randint(3, 99, shape)})
+    # All tokens to one expert, none to the others.
+    router = next(module for module in model.modules() if type(module).__name__.endswith("Top1Router"))
+    with torch.no_grad():
+        router.classifier.weight.zero_()
+    exported = transporters.DynamoExporter().export(model, dict(sample), config=dict(dynamic=True))
+    check(exported, model, {"input_ids": torch.randint(3, 99, (2, 7))})
+
+
+RECURRENT = {
+    "Qwen3NextForCausalLM": (transformers.Qwen3NextConfig, dict(
+        num_key_value_heads=2, head_dim=16, linear_num_key_heads=2, linear_num_value_heads=4, linear_key_head_dim=8,
+        linear_value_head_dim=8, num_experts=4, num_experts_per_tok=2, moe_intermediate_size=16,
+        shared_expert_intermediate_size=16, layer_types=["linear_attention", "full_attention"],
+    )),
+    "MambaForCausalLM": (transformers.MambaConfig, dict(state_size=4)),
+    "RwkvForCausalLM": (transformers.RwkvConfig, dict(attention_hidden_size=32, context_length=512)),
+    "RecurrentGemmaForCausalLM": (transformers.RecurrentGemmaConfig, dict(
+        num_key_value_heads=2, lru_width=32, block_types=["recurrent", "attention"], attention_window_size=64,
+    )),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", RECURRENT)
+def test_other_lengths_of_recurrent_models(transporters, name):
+    torch.manual_seed(0)
+    config_class, fields = RECURRENT[name]
+    sizes = dict(
+        vocab_size=99, hidden_size=32, intermediate_size=48, num_hidden_layers=2, num_attention_heads=4, use_cache=False
+    )
+    model = getattr(transformers, name)(config_class(**{**sizes, **fields})).eval()
+    exported = transporters.DynamoExporter().export(
+        model, {"input_ids": torch.randint(3, 99, (2, 10))}, config=dict(dynamic=True)
+    )
+    for shape in ((1, 3), (3, 150)):
+        check(exported, model, {"input_ids": torch.randint(3, 99, shape)})
+
+
+@pytest.mark.parametrize("length", [1, 5, 64, 65, 200])
+@pytest.mark.parametrize("has_state", [False, True])
+def test_delta_attention(transporters, length, has_state):
+    from transformers.models.kimi_linear.modeling_kimi_linear import chunk_kimi_delta_attention
+    from transporters.patches import delta_rule
+
+    torch.manual_seed(length)
+    query, key = torch.nn.functional.normalize(torch.randn(2, 2, length, 3, 8), dim=-1)
+    value, decay, beta = torch.randn(2, length, 3, 5), -0.3 * torch.rand(2, length, 3, 8), torch.rand(2, length, 3)
+    state = torch.randn(2, 3, 8, 5) if has_state else None
+    expected = chunk_kimi_delta_attention(
+        query, key, value, decay, beta, initial_state=state, output_final_state=True
+    )
+    actual = delta_rule.delta_attention(query * 8**-0.5, key, value, decay, beta, state, 64)
+    for ours, theirs in zip(actual, expected):
+        torch.testing.assert_close(ours, theirs, rtol=0, atol=1e-5)

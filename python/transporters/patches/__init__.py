@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from . import delta_rule, experts, multimodal_rope, packed_attention, pieces, vision_grids, vision_merging
+from . import delta_rule, experts, multimodal_rope, packed_attention, pieces, recurrences, vision_grids, vision_merging
 from .multimodal_rope import traces_rope_index
 
 __all__ = ["entries", "traces_rope_index"]
@@ -18,5 +18,14 @@ __all__ = ["entries", "traces_rope_index"]
 
 def entries(model: torch.nn.Module) -> list[tuple[Any, str, Any]]:
     """(owner, attribute, factory) for what this model's modules need."""
-    kinds = (packed_attention, vision_grids, vision_merging, multimodal_rope, experts, delta_rule, pieces)
+    kinds = (
+        packed_attention,
+        vision_grids,
+        vision_merging,
+        multimodal_rope,
+        experts,
+        delta_rule,
+        recurrences,
+        pieces,
+    )
     return [entry for kind in kinds for entry in kind.entries(model)]
