@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from . import delta_rule, experts, multimodal_rope, packed_attention, pieces, recurrences, vision_grids, vision_merging
+from . import delta_rule, experts, image_lists, multimodal_rope, packed_attention, pieces, recurrences, vision_grids, vision_merging
 from .multimodal_rope import traces_rope_index
 
 __all__ = ["entries", "traces_rope_index"]
@@ -26,6 +26,7 @@ def entries(model: torch.nn.Module) -> list[tuple[Any, str, Any]]:
         experts,
         delta_rule,
         recurrences,
+        image_lists,
         pieces,
     )
     return [entry for kind in kinds for entry in kind.entries(model)]
