@@ -10,7 +10,19 @@ from typing import Any
 
 import torch
 
-from . import delta_rule, experts, image_lists, multimodal_rope, packed_attention, pieces, recurrences, vision_grids, vision_merging
+from . import (
+    delta_rule,
+    experts,
+    image_lists,
+    local_attention,
+    multimodal_rope,
+    packed_attention,
+    pieces,
+    prefix_masks,
+    recurrences,
+    vision_grids,
+    vision_merging,
+)
 from .multimodal_rope import traces_rope_index
 
 __all__ = ["entries", "traces_rope_index"]
@@ -27,6 +39,8 @@ def entries(model: torch.nn.Module) -> list[tuple[Any, str, Any]]:
         delta_rule,
         recurrences,
         image_lists,
+        local_attention,
+        prefix_masks,
         pieces,
     )
     return [entry for kind in kinds for entry in kind.entries(model)]
