@@ -280,3 +280,106 @@ def test_delta_attention(transporters, length, has_state):
     actual = delta_rule.delta_attention(query * 8**-0.5, key, value, decay, beta, state, 64)
     for ours, theirs in zip(actual, expected):
         torch.testing.assert_close(ours, theirs, rtol=0, atol=1e-5)
+
+
+# ── Merging of patches ──
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_merged_patches(transporters, seed):
+    from transformers.models.ernie4_5_vl_moe import modeling_ernie4_5_vl_moe as ernie
+    from transformers.models.paddleocr_vl import modeling_paddleocr_vl as paddleocr
+    from transformers.models.video_llama_3 import modeling_video_llama_3 as video_llama
+    from transporters.patches import vision_merging
+
+    torch.manual_seed(seed)
+    grid = grids_of(1 + seed % 4, 2)
+    features = torch.randn(int(grid.prod(1).sum()), 8)
+    config = types.SimpleNamespace(
+        vision_config=types.SimpleNamespace(hidden_size=8, spatial_merge_size=2),
+        text_config=types.SimpleNamespace(hidden_size=6),
+    )
+    projector = paddleocr.PaddleOCRProjector(config)
+    ours = vision_merging._paddleocr_projector(None)(projector, features, grid)
+    torch.testing.assert_close(ours, projector(features, grid), rtol=0, atol=1e-5)
+
+    slicing = ernie.Ernie4_5_VLMoeVariableResolutionResamplerModel._temporal_slicing
+    merged = torch.randn(len(features) // 4, 8)
+    resampler = types.SimpleNamespace(spatial_merge_size=2)
+    ours = vision_merging._ernie_temporal_slices(None)(resampler, merged, grid)
+    assert torch.equal(ours, slicing(resampler, merged, grid))
+
+    merges = torch.randint(1, 5, (len(grid),))
+    grid[:, 1:] = torch.randint(1, 4, (len(grid), 2)) * merges[:, None]
+    features = torch.randn(int(grid.prod(1).sum()), 8)
+    ours = vision_merging._video_llama_3_unshuffle(None)(None, features, grid, merges)
+    theirs = video_llama.VideoLlama3VisionModel.pixel_unshuffle(None, features, grid, merges)
+    torch.testing.assert_close(ours, theirs, rtol=0, atol=1e-5)
+
+
+# ── Lists of images, local attention, masks that eager leaves out ──
+
+
+def test_numbers_of_samples_and_image_sizes_of_idefics(transporters):
+    torch.manual_seed(0)
+    sizes = dict(hidden_size=32, intermediate_size=48, num_hidden_layers=2, num_attention_heads=4)
+    config = transformers.Idefics3Config(
+        vision_config=dict(image_size=32, patch_size=4, **sizes),
+        text_config=dict(model_type="llama", vocab_size=99, num_key_value_heads=2, pad_token_id=0, **sizes),
+        image_token_id=98,
+        scale_factor=2,
+    )
+    model = transformers.Idefics3Model(config).eval()
+
+    def inputs(batch, images, side, text):
+        ids = torch.randint(3, 90, (batch, text + images * side * side // 64))
+        ids[:, 2 : 2 + images * side * side // 64] = 98
+        return {"input_ids": ids, "pixel_values": torch.randn(batch, images, 3, side, side)}
+
+    exported = transporters.DynamoExporter().export(model, inputs(2, 1, 16, 6), config=dict(dynamic=True))
+    check(exported, model, inputs(2, 3, 16, 4))
+    check(exported, model, inputs(2, 2, 32, 9))
+
+
+def test_other_numbers_of_chunks_of_canine(export):
+    torch.manual_seed(0)
+    config = transformers.CanineConfig(
+        hidden_size=32, intermediate_size=48, num_hidden_layers=2, num_attention_heads=4, num_hash_buckets=64,
+        local_transformer_stride=16, max_position_embeddings=128,
+    )  # fmt: skip
+    model = transformers.CanineModel(config).eval()
+
+    def inputs(batch, length, padding):
+        mask = torch.ones(batch, length, dtype=torch.int64)
+        mask[0, length - padding :] = 0
+        return {"input_ids": torch.randint(3, 999, (batch, length)), "attention_mask": mask}
+
+    exported = export(model, inputs(2, 12, 2))
+    check(exported, model, inputs(1, 37, 20))
+    check(exported, model, inputs(3, 64, 0))
+
+
+def test_paligemma_with_and_without_padding(export):
+    """pytorch#147096, transformers#34390; without padding, eager attends to later tokens too."""
+    torch.manual_seed(0)
+    sizes = dict(hidden_size=32, intermediate_size=48, num_hidden_layers=2, num_attention_heads=4)
+    config = transformers.PaliGemmaConfig(
+        vision_config=dict(model_type="siglip_vision_model", image_size=28, patch_size=14, projection_dim=32, **sizes),
+        text_config=dict(model_type="gemma", vocab_size=99, num_key_value_heads=1, head_dim=8, **sizes),
+        image_token_index=98,
+        image_token_id=98,
+        projection_dim=32,
+        hidden_size=32,
+    )
+    model = transformers.PaliGemmaForConditionalGeneration(config).eval()
+
+    def inputs(batch, text, padding):
+        ids = torch.randint(3, 90, (batch, padding + 4 + text))
+        ids[:, padding : padding + 4] = 98
+        mask = torch.ones_like(ids)
+        mask[0, :padding] = 0
+        return {"input_ids": ids, "attention_mask": mask, "pixel_values": torch.randn(batch, 3, 28, 28)}
+
+    exported = export(model, inputs(2, 5, 2))
+    check(exported, model, inputs(1, 8, 0))
+    check(exported, model, inputs(3, 3, 4))
