@@ -2,6 +2,7 @@
 
 import os
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,10 @@ os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 
 ROOT = Path(__file__).resolve().parents[1]
+BUILD = Path(os.environ.get("TRANSPORTERS_BUILD", ROOT / "build"))
+
+# `import transporters` takes the package of the build. First in the path: the repository's folder `transporters` is C++.
+sys.path.insert(0, str(BUILD / "python"))
 
 TINY = dict(
     vocab_size=99,
@@ -39,9 +44,8 @@ TINY_MODELS = {
 @pytest.fixture(scope="session")
 def build_dir() -> Path:
     """The CMake build folder: TRANSPORTERS_BUILD, or `build`."""
-    folder = Path(os.environ.get("TRANSPORTERS_BUILD", ROOT / "build"))
-    assert (folder / "CMakeCache.txt").exists(), f"no build in {folder}: run 'make build'"
-    return folder
+    assert (BUILD / "CMakeCache.txt").exists(), f"no build in {BUILD}: run 'make build'"
+    return BUILD
 
 
 @pytest.fixture(scope="session")

@@ -6,6 +6,7 @@
 
 #include "arguments.h"
 #include "bindings.h"
+#include "python_errors.h"
 #include "source_line.h"
 #include "transporters/export/exporters.h"
 #include "transporters/onnx/writer.h"
@@ -125,7 +126,8 @@ void bind_exports(py::module_& module) {
         return component.onnx ? component.onnx->str() : std::string();
       });
   module.def("lower", [](const Program& program, const std::string& format, const std::string& config) {
-    return std::make_shared<ExportedComponent>(lower(program, parse_export_format(format), config));
+    return raising_user_errors(
+        [&] { return std::make_shared<ExportedComponent>(lower(program, parse_export_format(format), config)); });
   });
 
   py::class_<ExportedModel>(module, "ExportedModel")

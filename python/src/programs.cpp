@@ -72,6 +72,7 @@ void bind_programs(py::module_& module) {
       .def("save", [](const Program& program, const std::filesystem::path& path) { dynamo::save(program, path); })
       .def_property_readonly("inputs", &inputs_of)
       .def_property_readonly("outputs", &outputs_of)
+      .def_readwrite("architecture", &Program::architecture)
       .def_property_readonly("in_spec", [](const Program& program) { return program.in_spec.dumps(); })
       .def_property_readonly("out_spec", [](const Program& program) { return program.out_spec.dumps(); })
       .def_property_readonly("ops",

@@ -28,7 +28,15 @@ from .auto import AutoExportConfig, AutoHfExporter
 from .configs import DynamoConfig, ExecutorchConfig, ExportFormat, OnnxConfig, OpenVINOConfig
 from .exported import DynamoProgram, ExportedComponent, ExportedModel, OnnxProgram
 from .exporters import DynamoExporter, ExecutorchExporter, HfExporter, OnnxExporter, OpenVINOExporter
-from .registry import register_fx_node_fix, register_fx_program_fix, register_patch
+from .registry import (
+    register_fx_node_fix,
+    register_fx_program_fix,
+    register_onnx_ir_fix,
+    register_onnx_translation,
+    register_patch,
+    registrations,
+    unregister,
+)
 
 __version__ = _C.__version__
 
@@ -53,5 +61,9 @@ __all__ = [
     "OpenVINOExporter",
     "register_fx_node_fix",
     "register_fx_program_fix",
+    "register_onnx_ir_fix",
+    "register_onnx_translation",
     "register_patch",
+    "registrations",
+    "unregister",
 ]

@@ -154,6 +154,8 @@ class OnnxProgram:
         for kind, target, value_name, constant in program.outputs:
             is_constant = value_name is None and not isinstance(constant, str)
             value = constant if is_constant else next(values)
+            if value_name is None and not is_constant:
+                value = value.item()  # a size, which the model returns as a number
             if kind == "user_output":
                 outputs.append(value)
             elif kind == "user_input_mutation":

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import torch
 
-from . import _C, tracing, transformers_support
+from . import _C, fallback, tracing, transformers_support
 from ._C import ExportError
 from .configs import DynamoConfig, ExecutorchConfig, ExportFormat, OnnxConfig, OpenVINOConfig
 from .exported import DynamoProgram, ExportedComponent, ExportedModel, OnnxProgram
@@ -39,7 +39,9 @@ class HfExporter:
         """
         config = self._to_config(config)
         if isinstance(model, torch.export.ExportedProgram):
-            program, notes = _import_program(model), []
+            if sample_inputs is not None:
+                raise ExportError("[signature] an ExportedProgram has its inputs; leave sample inputs out")
+            program, notes = fallback.import_program(model), []
             config_files: dict[str, str] = {}
         else:
             program, notes = self._trace(model, sample_inputs, config)
@@ -75,7 +77,13 @@ class HfExporter:
                 f"[signature] sample inputs are a dict or a tuple, not a {type(sample_inputs).__name__}; a single tensor "
                 "goes into a tuple: (x,)"
             )
-        return tracing.trace(model, args, kwargs, config, self.backends)
+        if config.fallback is None:
+            return tracing.trace(model, args, kwargs, config, self.backends)
+        given = dict(kwargs)  # tracing takes a transformers model's flags out of it
+        try:
+            return tracing.trace(model, args, kwargs, config, self.backends)
+        except ExportError as error:
+            return fallback.trace(model, args, given, config, self.backends, error)
 
     def _native_config(self, config) -> str:
         return json.dumps({**json.loads(tracing.engine_config(config)), "dynamic": config.dynamic})
@@ -152,14 +160,3 @@ class OpenVINOExporter(_NotBuilt):
     export_format = ExportFormat.OPENVINO
     config_class = OpenVINOConfig
     backends = ["dynamo", "openvino"]
-
-
-def _import_program(exported: torch.export.ExportedProgram) -> _C.Program:
-    """A program of torch's in this engine's form."""
-    import tempfile
-    from pathlib import Path
-
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "program.pt2"
-        torch.export.save(exported, path)
-        return _C.load_program(path)

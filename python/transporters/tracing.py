@@ -30,7 +30,7 @@ def _exporting() -> Iterator[None]:
         compiler._is_exporting_flag, compiler._is_compiling_flag = saved
 
 
-def _positional_names(model: torch.nn.Module, count: int) -> list[str]:
+def positional_names(model: torch.nn.Module, count: int) -> list[str]:
     """Names of the first `count` parameters of forward."""
     if count == 0:
         return []
@@ -91,7 +91,7 @@ def trace(
 
     leaves, spec = pytrees.flatten((args, kwargs), "inputs")
     in_spec = pytrees.dumps(spec, "the inputs")
-    positional = _positional_names(model, len(args))
+    positional = positional_names(model, len(args))
     paths = _leaf_names(in_spec, positional)
     if config.dynamic_shapes is not None:
         specs = dims.resolve(config.dynamic_shapes, args, kwargs, positional)

@@ -268,7 +268,7 @@ def test_other_lengths_of_recurrent_models(transporters, name):
 @pytest.mark.parametrize("has_state", [False, True])
 def test_delta_attention(transporters, length, has_state):
     from transformers.models.kimi_linear.modeling_kimi_linear import chunk_kimi_delta_attention
-    from transporters.patches import delta_rule
+    from transporters.patches import linear_attention
 
     torch.manual_seed(length)
     query, key = torch.nn.functional.normalize(torch.randn(2, 2, length, 3, 8), dim=-1)
@@ -277,7 +277,7 @@ def test_delta_attention(transporters, length, has_state):
     expected = chunk_kimi_delta_attention(
         query, key, value, decay, beta, initial_state=state, output_final_state=True
     )
-    actual = delta_rule.delta_attention(query * 8**-0.5, key, value, decay, beta, state, 64)
+    actual = linear_attention.delta_attention(query * 8**-0.5, key, value, decay, beta, state, 64)
     for ours, theirs in zip(actual, expected):
         torch.testing.assert_close(ours, theirs, rtol=0, atol=1e-5)
 

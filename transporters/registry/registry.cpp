@@ -24,13 +24,28 @@ struct Registered {
   T value;
 };
 
-// Applies a node fix to every node. A fix may erase the node it was given, so the next one is taken first.
+bool holds(const Graph& graph, const Node* node) {
+  return std::any_of(graph.begin(), graph.end(), [node](const Node& other) { return &other == node; });
+}
+
+// Applies a node fix to every node. A fix may erase any of them: the walk goes on after the nearest one that is left.
 bool for_each_node(Program& program, const NodeFix& fix) {
+  const Graph& graph = *program.graph;
   bool changed = false;
-  for (Node* node = program.graph->front(); node != nullptr;) {
-    Node* next = node->next();
-    changed |= fix(program, *node);
-    node = next;
+  for (Node* node = graph.front(); node != nullptr;) {
+    Node* const next = node->next();
+    Node* const before = node->prev();
+    if (!fix(program, *node)) {
+      node = next;
+      continue;
+    }
+    changed = true;
+    if (next == nullptr || holds(graph, next))
+      node = next;
+    else if (holds(graph, node))
+      node = node->next();
+    else
+      node = before != nullptr && holds(graph, before) ? before->next() : graph.front();
   }
   return changed;
 }

@@ -18,7 +18,7 @@
 
 namespace transporters {
 
-// Looks at one node and may rewrite the graph around it (insert, replace, erase this node). Returns whether it did.
+// Looks at one node and may rewrite the graph around it (insert, replace, erase nodes). Returns whether it did.
 using NodeFix = std::function<bool(Program& program, Node& node)>;
 // Rewrites a program. Returns whether it did.
 using ProgramFix = std::function<bool(Program& program)>;

@@ -11,9 +11,9 @@ from typing import Any
 import torch
 
 from . import (
-    delta_rule,
     experts,
     image_lists,
+    linear_attention,
     local_attention,
     multimodal_rope,
     packed_attention,
@@ -36,7 +36,7 @@ def entries(model: torch.nn.Module) -> list[tuple[Any, str, Any]]:
         vision_merging,
         multimodal_rope,
         experts,
-        delta_rule,
+        linear_attention,
         recurrences,
         image_lists,
         local_attention,

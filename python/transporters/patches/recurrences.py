@@ -1,8 +1,8 @@
-"""Recurrences along a sequence whose length is a symbol.
+"""Recurrences along a sequence.
 
-Why: models compute them in a Python loop over the sequence, so a graph would hold its length. Steps that can be combined
-in any grouping are combined over distances of 1, 2, 4, ... instead: a fixed number of steps for every length up to a
-limit, which the program checks. Sequences of a fixed length keep their loop.
+Why: models compute them in a Python loop over the sequence, so a graph would hold its length, and each of its steps. Steps
+that can be combined in any grouping are combined over distances of 1, 2, 4, ... instead (Hillis and Steele, "Data parallel
+algorithms", 1986): for a symbolic length as many times as the longest sequence needs, which the program checks.
 """
 
 from __future__ import annotations
@@ -19,19 +19,22 @@ import torch
 from ..registry import replaced
 from .vision_grids import module_names
 
-DOUBLINGS = 17  # sequences of up to 131072
+LONGEST = 1 << 17  # of a symbolic length
 
 
 def associative_scan(combine: Callable, steps: tuple[torch.Tensor, ...], dim: int, **_) -> tuple[torch.Tensor, ...]:
     """For each place along `dim`, all steps up to it combined. combine(earlier, later) is associative."""
     dim = dim % steps[0].dim()
     length = steps[0].shape[dim]
-    torch._check(length <= 2**DOUBLINGS)
+    longest = LONGEST if isinstance(length, torch.SymInt) else length
+    torch._check(length <= longest, lambda: f"a recurrence takes at most {longest} steps")
     places = torch.arange(length, device=steps[0].device)
-    for distance in (2**doubling for doubling in range(DOUBLINGS)):
+    distance = 1
+    while distance < longest:
         earlier = tuple(step.index_select(dim, (places - distance).clamp(min=0)) for step in steps)
         has_earlier = (places >= distance).view(-1, *[1] * (steps[0].dim() - dim - 1))
         steps = tuple(torch.where(has_earlier, new, old) for new, old in zip(combine(earlier, steps), steps))
+        distance *= 2
     return steps
 
 
@@ -47,8 +50,7 @@ def _selective_scan(original):
     @functools.wraps(original)
     def mamba_selective_scan(*args, **kwargs):
         bound = signature.bind(*args, **kwargs)
-        if not isinstance(bound.arguments["hidden_states"].shape[-1], torch.SymInt):
-            return original(*args, **kwargs)
+        # The package has a function of the module's name.
         library = importlib.import_module("torch._higher_order_ops.associative_scan")
         bound.arguments.update(use_mambapy=False, use_associative_scan=True)
         module = sys.modules[inspect.unwrap(original).__module__]
@@ -68,8 +70,7 @@ def _rnn_scan(original):
 
     @functools.wraps(original)
     def scan(self, hidden_states, recurrent_gate, reset, recurrent_states, acc_dtype=torch.float32):
-        length = hidden_states.shape[1]
-        if not isinstance(length, torch.SymInt):
+        if hidden_states.shape[1] == 1:
             return original(self, hidden_states, recurrent_gate, reset, recurrent_states, acc_dtype)
         gates, additions = (recurrent_gate * ~reset).to(acc_dtype), hidden_states.to(acc_dtype)
         factors, states = associative_scan(_linear, (gates, additions), dim=1)
@@ -94,8 +95,6 @@ def _rwkv(original):
 
     @functools.wraps(original)
     def rwkv_linear_attention_cpu(time_decay, time_first, key, value, state=None, return_state=False):
-        if not isinstance(key.shape[1], torch.SymInt):
-            return original(time_decay, time_first, key, value, state=state, return_state=return_state)
         exponents, values = key.float(), value.float()
         if state is None:
             zeros = torch.zeros_like(exponents[:, 0])
