@@ -155,6 +155,8 @@ def replaced(entries: list[tuple[Any, str, Factory]]) -> Iterator[None]:
         for owner, name, factory in entries:
             own = name in vars(owner) if hasattr(owner, "__dict__") else False
             raw = vars(owner)[name] if own else None
+            if name == "__code__":
+                own, raw = True, owner.__code__
             replacement = factory(getattr(owner, name, None))
             if isinstance(raw, staticmethod) and not isinstance(replacement, staticmethod):
                 replacement = staticmethod(replacement)
