@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import inspect
 import sys
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -36,7 +37,8 @@ def register_patch(backend: str, *paths: str) -> Callable[[Factory], Factory]:
     """Replaces attributes while a model is traced for `backend`.
 
     Each path is a dotted Python path ("torch.where", "transformers.models.x.modeling_x.Router.forward"); the decorated
-    factory receives the original and returns the replacement. Originals are back after every export, also a failed one.
+    factory receives the original and returns the replacement, both as functions: a static method stays one, and a class
+    method's function takes the class first. Originals are back after every export, also a failed one.
     Paths are looked up when an export starts; one whose module is not there is skipped, one whose last names do not exist
     raises ExportError.
     """
@@ -153,11 +155,13 @@ def replaced(entries: list[tuple[Any, str, Factory]]) -> Iterator[None]:
     undo: list[tuple[Any, str, Any, bool]] = []
     try:
         for owner, name, factory in entries:
-            own = name in vars(owner) if hasattr(owner, "__dict__") else False
-            raw = vars(owner)[name] if own else None
-            replacement = factory(getattr(owner, name, None))
-            if isinstance(raw, staticmethod) and not isinstance(replacement, staticmethod):
-                replacement = staticmethod(replacement)
+            own = hasattr(owner, "__dict__") and name in vars(owner)
+            raw = inspect.getattr_static(owner, name, None)
+            kind = type(raw) if isinstance(raw, (staticmethod, classmethod)) else None
+            # A class method's function, which the replacement can call for any subclass.
+            replacement = factory(raw.__func__ if kind is classmethod else getattr(owner, name, None))
+            if kind is not None and not isinstance(replacement, kind):
+                replacement = kind(replacement)
             undo.append((owner, name, raw, own))
             setattr(owner, name, replacement)
         yield

@@ -15,6 +15,11 @@ from . import patches
 OUTPUT_FLAGS = ("use_cache", "output_attentions", "output_hidden_states", "return_dict", "return_loss")
 
 
+def version() -> str:
+    """Of the transformers that is loaded."""
+    return sys.modules["transformers"].__version__
+
+
 def is_transformers_model(model: torch.nn.Module) -> bool:
     modeling = sys.modules.get("transformers.modeling_utils")
     return modeling is not None and isinstance(model, modeling.PreTrainedModel)
