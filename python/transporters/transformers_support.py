@@ -14,6 +14,13 @@ from . import patches
 
 OUTPUT_FLAGS = ("use_cache", "output_attentions", "output_hidden_states", "return_dict", "return_loss")
 
+# What transformers' exporters compute from image grids ahead of the trace, and this package's patches within it: a program
+# that takes what the model takes serves other images without that.
+_TRACED = frozenset(
+    ("position_ids", "cu_seqlens", "max_seqlen", "window_index", "cu_window_seqlens", "max_window_seqlen",
+     "bilinear_indices", "bilinear_weights", "interp_indices", "interp_weights", "frame_index", "temporal_merge_index")
+)  # fmt: skip
+
 
 def version() -> str:
     """Of the transformers that is loaded."""
@@ -27,11 +34,22 @@ def is_transformers_model(model: torch.nn.Module) -> bool:
 
 def prepare(model: torch.nn.Module, inputs: MutableMapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     """(inputs for forward, output flags): flags taken out, values that the model's forward would otherwise compute from
-    the data of its inputs added. As in transformers' exporters, `inputs` itself is changed, so that the caller can call
-    the exported program with it."""
+    the data of its inputs added where no patch traces that computation. As in transformers' exporters, `inputs` itself is
+    changed, so that the caller can call the exported program with it."""
     from transformers.exporters.utils import prepare_for_export
 
+    given = dict(inputs)
     _, prepared, flags = prepare_for_export(model, inputs)
+    traced = _TRACED if "grid_thw" in given or "target_sizes" in given else frozenset()
+    if hasattr(model, "get_rope_index"):
+        traced = {*traced, "position_ids"} if patches.traces_rope_index(model) else traced - {"position_ids"}
+    for name, value in given.items():
+        if isinstance(value, torch.Tensor) and name in inputs and not isinstance(inputs[name], torch.Tensor):
+            # Numbers would fix what the caller can still choose; this engine reads them from the tensor.
+            inputs[name] = prepared[name] = value
+    for name in traced - given.keys():
+        inputs.pop(name, None)
+        prepared.pop(name, None)
     return dict(prepared), flags
 
 

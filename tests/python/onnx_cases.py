@@ -402,6 +402,7 @@ case("pixel_shuffle_3d", nn.PixelShuffle(2), lambda b: (f(4, 3 + b, 5),))
 case("channel_shuffle", nn.ChannelShuffle(3), lambda b: (f(b, 6, 2, 2),))
 case("to_dtypes", lambda x: (x.double(), x.half(), x.int(), x.bool(), x.to(torch.uint8), x.long(), x.type_as(x.half())), lambda b: (positive(b, 4) * 9,))
 case("from_ints", lambda x: (x.float(), x.bool(), x.int(), x.to(torch.int8)), lambda b: (ints(b, 4),))
+case("copy", lambda x, y: (torch.ops.aten.copy(x, y), torch.ops.aten.copy(x.int(), y)), lambda b: (f(b, 4), f(4) * 5))
 case("clone", lambda x: (x.clone() + 1, x.contiguous(), x.detach()), lambda b: (f(b, 4),))
 
 # ── Slices, joins, repeats ──

@@ -33,8 +33,7 @@ def test_every_routing(transporters, model_type, routing):
     torch.manual_seed(0)
     config = transformers.AutoConfig.for_model(model_type, **TINY, **MODELS[model_type])
     model = transformers.AutoModelForCausalLM.from_config(config).eval()
-    # One expert's router weights follow the mean of what comes in, which a norm makes positive for no token in particular:
-    # a constant feature decides.
+    # A feature that is large for every token lets one router weight decide for all of them.
     model.model.embed_tokens.weight.data[:, 0] = 5
     for layer in model.model.layers:
         gate = layer.mlp.gate.weight.data

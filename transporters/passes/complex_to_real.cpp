@@ -92,7 +92,8 @@ class Rewriter {
       for (const bool is_imag : {false, true}) {
         InputSpec part = input;
         part.target += is_imag ? ".imag" : ".real";
-        part.value = program_.graph->add_input(input.value->name() + (is_imag ? "_imag" : "_real"), part_type(input.value));
+        const std::string name = input.value->name() + (is_imag ? "_imag" : "_real");
+        part.value = program_.graph->add_input(name, part_type(input.value));
         if (const auto data = program_.state.find(input.target); data != program_.state.end())
           program_.state[part.target] = part_data(data->second, is_imag);
         inputs.push_back(part);
@@ -121,7 +122,8 @@ class Rewriter {
     type.dtype = c10::toRealValueType(type.dtype);
     if (type.strides.empty()) {
       Expr stride = 1;
-      for (size_t i = type.sizes.size(); i-- > 0; stride = stride * type.sizes[i]) type.strides.insert(type.strides.begin(), stride);
+      for (size_t i = type.sizes.size(); i-- > 0; stride = stride * type.sizes[i])
+        type.strides.insert(type.strides.begin(), stride);
     }
     for (Expr& stride : type.strides) stride = stride * 2;
     return type;
@@ -241,7 +243,7 @@ std::vector<Parts> view_as_complex(Rewriter&, const Node& node, NodeBuilder& bui
 }
 
 std::vector<Parts> view_as_real(Rewriter& rewriter, const Node& node, NodeBuilder& build) {
-  // Of an op that stays complex it is the way out.
+  // Of an op that stays complex it is how its parts are reached.
   if (!rewriter.has_parts(node.tensor("self"))) return {};
   return {{Rewriter::pairs_of(rewriter.parts(node, "self", build), build)}};
 }
@@ -510,22 +512,26 @@ const std::unordered_map<std::string_view, Formula>& formulas() {
         {"aten::where.self", each_operand},
     };
     for (const auto* op : {"aten::_to_copy", "aten::to"}) made[op] = convert;
-    for (const auto* op : {"aten::mm", "aten::bmm", "aten::matmul", "aten::linear", "aten::mv", "aten::dot"})
+    for (const auto* op :
+         {"aten::mm", "aten::bmm", "aten::matmul", "aten::linear", "aten::mv", "aten::dot"})
       made[op] = product;
-    for (const auto* op : {"aten::zeros", "aten::ones", "aten::full", "aten::empty", "aten::zeros_like", "aten::ones_like",
-                           "aten::full_like", "aten::empty_like", "aten::new_zeros", "aten::new_ones", "aten::new_full"})
+    for (const auto* op :
+         {"aten::zeros", "aten::ones", "aten::full", "aten::empty", "aten::zeros_like", "aten::ones_like",
+          "aten::full_like", "aten::empty_like", "aten::new_zeros", "aten::new_ones", "aten::new_full"})
       made[op] = make;
     for (const auto* op : {"aten::index_put", "aten::select_scatter", "aten::slice_scatter", "aten::scatter.src"})
       made[op] = each_written;
     for (const auto* op :
-         {"aten::_reshape_copy", "aten::_unsafe_view", "aten::alias", "aten::chunk", "aten::clone", "aten::constant_pad_nd",
-          "aten::contiguous", "aten::cumsum", "aten::detach", "aten::diagonal", "aten::expand", "aten::fft_fftshift",
-          "aten::fft_ifftshift", "aten::flatten", "aten::flip", "aten::gather", "aten::index", "aten::index_select",
-          "aten::lift_fresh", "aten::lift_fresh_copy", "aten::mT", "aten::masked_fill.Scalar", "aten::mean", "aten::movedim",
-          "aten::narrow", "aten::numpy_T", "aten::pad", "aten::permute", "aten::repeat", "aten::repeat_interleave", "aten::reshape", "aten::resolve_conj",
-          "aten::resolve_neg", "aten::roll", "aten::select", "aten::slice", "aten::split", "aten::split_with_sizes",
-          "aten::squeeze", "aten::sum", "aten::t", "aten::transpose", "aten::tril", "aten::triu", "aten::unbind",
-          "aten::unflatten", "aten::unfold", "aten::unsqueeze", "aten::view", "aten::view_copy"})
+         {"aten::_reshape_copy", "aten::_unsafe_view", "aten::alias", "aten::chunk", "aten::clone",
+          "aten::constant_pad_nd", "aten::contiguous", "aten::cumsum", "aten::detach", "aten::diagonal",
+          "aten::expand", "aten::fft_fftshift", "aten::fft_ifftshift", "aten::flatten", "aten::flip",
+          "aten::gather", "aten::index", "aten::index_select", "aten::lift_fresh", "aten::lift_fresh_copy",
+          "aten::mT", "aten::masked_fill.Scalar", "aten::mean", "aten::movedim", "aten::narrow", "aten::numpy_T",
+          "aten::pad", "aten::permute", "aten::repeat", "aten::repeat_interleave", "aten::reshape",
+          "aten::resolve_conj", "aten::resolve_neg", "aten::roll", "aten::select", "aten::slice", "aten::split",
+          "aten::split_with_sizes", "aten::squeeze", "aten::sum", "aten::t", "aten::transpose", "aten::tril",
+          "aten::triu", "aten::unbind", "aten::unflatten", "aten::unfold", "aten::unsqueeze", "aten::view",
+          "aten::view_copy"})
       made[op] = each_self;
     return made;
   }();

@@ -80,10 +80,12 @@ Result to_complex(const Node& node, NodeBuilder& build) {
   Value* value = prepared(node, build, axes);
   const Argument scale = scale_of(node, kForward);
   if (!is_complex(value) && kForward)
-    return {build("aten::_fft_r2c", {{"self", value}, {"dim", axes.dims}, {"normalization", scale}, {"onesided", false}})};
+    return {build("aten::_fft_r2c",
+                  {{"self", value}, {"dim", axes.dims}, {"normalization", scale}, {"onesided", false}})};
   if (!is_complex(value))
     value = build("aten::complex", {{"real", value}, {"imag", build.unary("aten::zeros_like", value)}});
-  return {build("aten::_fft_c2c", {{"self", value}, {"dim", axes.dims}, {"normalization", scale}, {"forward", kForward}})};
+  return {build("aten::_fft_c2c",
+                {{"self", value}, {"dim", axes.dims}, {"normalization", scale}, {"forward", kForward}})};
 }
 
 // rfft, rfft2, rfftn: of real numbers, the half of the spectrum that says all.
@@ -113,10 +115,11 @@ Result to_real(const Node& node, NodeBuilder& build) {
 }
 
 constexpr DecompositionRow kTable[] = {
-    {"aten::fft_fft", to_complex<true>},   {"aten::fft_ifft", to_complex<false>},  {"aten::fft_fft2", to_complex<true>},
-    {"aten::fft_ifft2", to_complex<false>}, {"aten::fft_fftn", to_complex<true>},  {"aten::fft_ifftn", to_complex<false>},
-    {"aten::fft_rfft", from_real},         {"aten::fft_rfft2", from_real},         {"aten::fft_rfftn", from_real},
-    {"aten::fft_irfft", to_real},          {"aten::fft_irfft2", to_real},          {"aten::fft_irfftn", to_real},
+    {"aten::fft_fft", to_complex<true>},    {"aten::fft_fft2", to_complex<true>},   {"aten::fft_fftn", to_complex<true>},
+    {"aten::fft_ifft", to_complex<false>},  {"aten::fft_ifft2", to_complex<false>},
+    {"aten::fft_ifftn", to_complex<false>}, {"aten::fft_rfft", from_real},          {"aten::fft_rfft2", from_real},
+    {"aten::fft_rfftn", from_real},         {"aten::fft_irfft", to_real},           {"aten::fft_irfft2", to_real},
+    {"aten::fft_irfftn", to_real},
 };
 
 }  // namespace

@@ -10,10 +10,31 @@ from typing import Any
 
 import torch
 
-from . import experts, multimodal_rope, packed_attention, pieces, vision_grids
+from . import (
+    delta_rule,
+    experts,
+    linear_recurrence,
+    multimodal_rope,
+    packed_attention,
+    pieces,
+    vision_grids,
+    vision_merging,
+)
+from .multimodal_rope import traces_rope_index
+
+__all__ = ["entries", "traces_rope_index"]
 
 
 def entries(model: torch.nn.Module) -> list[tuple[Any, str, Any]]:
     """(owner, attribute, factory) for what this model's modules need."""
-    kinds = (packed_attention, vision_grids, multimodal_rope, experts, pieces)
+    kinds = (
+        packed_attention,
+        vision_grids,
+        vision_merging,
+        multimodal_rope,
+        experts,
+        linear_recurrence,
+        delta_rule,
+        pieces,
+    )
     return [entry for kind in kinds for entry in kind.entries(model)]

@@ -150,6 +150,11 @@ _MODELS = {
 }
 
 
+def traces_rope_index(model: torch.nn.Module) -> bool:
+    """Whether the positions that model.get_rope_index computes can be traced."""
+    return any(cls in type(model).__mro__ for cls, _, _ in entries(model))
+
+
 def entries(model: torch.nn.Module) -> list[tuple[Any, str, Any]]:
     found = {}
     for cls in {base: None for module in model.modules() for base in type(module).__mro__}:

@@ -13,27 +13,39 @@ import torch
 import torch.nn.functional as F
 
 
-def _spread(counts: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+def module_names(model: torch.nn.Module) -> list[str]:
+    """Python modules that define the classes of a model's modules."""
+    return list(dict.fromkeys(type(module).__module__ for module in model.modules()))
+
+
+def spread(counts: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     """For groups of these sizes laid out one after the other: (group of each element, its place in the group)."""
     group = torch.repeat_interleave(counts)
     starts = counts.cumsum(0) - counts
     return group, torch.arange(group.shape[0], device=counts.device) - starts[group]
 
 
+def block_places(grid_thw: torch.Tensor, merge: int | torch.Tensor) -> tuple[torch.Tensor, ...]:
+    """(image, frame, row, column) of every patch, in the order of blocks of merge x merge patches.
+
+    merge: of all images, or one for each."""
+    times, heights, widths = grid_thw.unbind(1)
+    image, place = spread(times * heights * widths)
+    merge = merge if isinstance(merge, int) else merge[image]
+    width = widths[image]
+    patches = heights[image] * width
+    block, inner = place % patches // (merge * merge), place % (merge * merge)
+    row = block // (width // merge) * merge + inner // merge
+    column = block % (width // merge) * merge + inner % merge
+    return image, place // patches, row, column
+
+
 def _position_ids(original):
     def get_vision_position_ids(grid_thw, spatial_merge_size, include_temporal=False, kwargs=None):
         if kwargs is not None and kwargs.get("position_ids") is not None:
             return original(grid_thw, spatial_merge_size, include_temporal=include_temporal, kwargs=kwargs)
-        times, heights, widths = grid_thw.unbind(1)
-        image, place = _spread(times * heights * widths)
-        merge = spatial_merge_size if isinstance(spatial_merge_size, int) else spatial_merge_size[image]
-        width = widths[image]
-        frame = heights[image] * width
-        block, inner = place % frame // (merge * merge), place % (merge * merge)
-        row = block // (width // merge) * merge + inner // merge
-        column = block % (width // merge) * merge + inner % merge
-        axes = [place // frame, row, column] if include_temporal else [row, column]
-        return torch.stack(axes, dim=-1)
+        _, frame, row, column = block_places(grid_thw, spatial_merge_size)
+        return torch.stack([frame, row, column] if include_temporal else [row, column], dim=-1)
 
     return get_vision_position_ids
 
@@ -51,7 +63,7 @@ def _window_index(original):
 
         # The place of each token in the windowed order, back to its row and column: bands of windows are as high as the
         # last one allows, and so are their widths.
-        image, place = _spread(times * heights * widths)
+        image, place = spread(times * heights * widths)
         height, width = heights[image], widths[image]
         frame, in_frame = place // (height * width), place % (height * width)
         band = in_frame // (side * width)
@@ -66,7 +78,7 @@ def _window_index(original):
         window_index = starts[image] + (frame * height + row) * width + column
 
         high, wide = (heights + side - 1) // side, (widths + side - 1) // side
-        image, place = _spread(times * high * wide)
+        image, place = spread(times * high * wide)
         place = place % (high * wide)[image]
         rows = (heights[image] - place // wide[image] * side).clamp(max=side)
         columns = (widths[image] - place % wide[image] * side).clamp(max=side)
@@ -81,7 +93,7 @@ def _nearest_position_ids(original):
         if kwargs is not None and kwargs.get("position_ids") is not None:
             return original(target_sizes, num_patches_per_side, kwargs=kwargs)
         heights, widths = target_sizes.unbind(1)
-        image, place = _spread(heights * widths)
+        image, place = spread(heights * widths)
         step = 1 / num_patches_per_side
         boundaries = torch.arange(step, 1.0, step, device=target_sizes.device)
         row = (place // widths[image]) / heights[image]
@@ -92,6 +104,19 @@ def _nearest_position_ids(original):
     return get_vision_nearest_position_ids
 
 
+def _frame_index(original):
+    """0 for images, the number of its frame from 1 for each patch of a video."""
+
+    def get_vision_frame_index(grid_thw, kwargs=None):
+        if kwargs is not None and kwargs.get("frame_index") is not None:
+            return original(grid_thw, kwargs=kwargs)
+        times, heights, widths = grid_thw.unbind(1)
+        image, place = spread(times * heights * widths)
+        return place // (heights * widths)[image] + (times > 1)[image]
+
+    return get_vision_frame_index
+
+
 _FUNCTIONS = {
     "get_vision_position_ids": _position_ids,
     "get_vision_window_index": _window_index,
@@ -100,13 +125,13 @@ _FUNCTIONS = {
 
 
 def entries(model: torch.nn.Module) -> list[tuple[Any, str, Any]]:
-    library = sys.modules.get("transformers.vision_utils")
-    if library is None:
-        return []
-    modules = [sys.modules.get(name) for name in dict.fromkeys(type(module).__module__ for module in model.modules())]
-    return [
+    library = vars(sys.modules["transformers.vision_utils"]) if "transformers.vision_utils" in sys.modules else {}
+    modules = [sys.modules[name] for name in module_names(model) if name in sys.modules]
+    found = [
         (module, name, factory)
         for name, factory in _FUNCTIONS.items()
         for module in modules
-        if module is not None and vars(module).get(name) is getattr(library, name, module)
+        if name in library and vars(module).get(name) is library[name]
     ]
+    kimi = sys.modules.get("transformers.models.kimi_k25.modeling_kimi_k25")
+    return found + ([(kimi, "get_vision_frame_index", _frame_index)] if kimi in modules and kimi else [])

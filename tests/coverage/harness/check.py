@@ -44,7 +44,7 @@ class Case:
             again = self.eager(self.inputs)
         if not expected:
             raise Failure("eager", "no tensor among the outputs")
-        others = vary(zoo, self.name, self.model, self.inputs, self.eager, self.dynamic)
+        others = vary(zoo, self.name, self.model, self.inputs, self.eager, self.dynamic, expected)
         # Once more after the other sizes: a model that keeps something from them can't be compared by value.
         self.level = repeatable([expected, again, self.eager(self.inputs)])
         self.sample = Variation("sample", self.inputs, expected)

@@ -85,9 +85,11 @@ def rebuild(zoo, case: str, model, sizes: Sizes) -> dict:
         return zoo.make_inputs(zoo.Ctx(case, model, sizes.seed))
 
 
-def vary(zoo, case: str, model, inputs: dict, run: Callable[[dict], dict], dynamic: bool) -> list[Variation]:
+def vary(zoo, case: str, model, inputs: dict, run: Callable[[dict], dict], dynamic: bool, outputs) -> list[Variation]:
     """Other values and padding at the traced sizes and, with dynamic, the other sizes: those that `run`, eager's
-    forward, takes. A model that takes only the traced sizes has none of the latter."""
+    forward, takes. A model that takes only the traced sizes has none of the latter. Sizes for which eager returns others
+    than the tensors named `outputs` are left out (models that return a tensor for each image): a program returns a fixed
+    number of them."""
     base = signature(inputs)
     found = []
     for name, candidates in (OTHER_VALUES, *(OTHER_SIZES if dynamic else ())):
@@ -101,6 +103,8 @@ def vary(zoo, case: str, model, inputs: dict, run: Callable[[dict], dict], dynam
                 if name != "values":
                     tried.add(repr(shapes))
                 expected = run(other)
+                if expected.keys() != set(outputs):
+                    continue
             except Exception:  # whatever model code raises at sizes that it isn't made for
                 continue
             found.append(Variation(name, other, expected, sizes))

@@ -1,5 +1,5 @@
-// What the pass complex_to_real leaves of complex numbers: Fourier transforms, and the conversions around them. A complex
-// tensor of the program is a real one here with real and imaginary parts in a last dimension of 2, as DFT has them.
+// What the pass complex_to_real leaves of complex numbers: Fourier transforms, and the conversions around them. A
+// complex tensor of the program is a real one here with real and imaginary parts in a last dimension of 2, as DFT has it.
 #include "transporters/onnx/ops/support.h"
 
 namespace transporters::onnx {
@@ -56,8 +56,8 @@ Outputs r2c(Lowering& l, const AtenNode& n) {
   return {l.cast(scaled(l, n, y, count_of(n, dims), false), dtype)};
 }
 
-// Half of a symmetric spectrum to real numbers, n of them: the other half is the conjugate of elements 1 to (n - 1) / 2 in
-// reverse.
+// Half of a symmetric spectrum to real numbers, n of them: the other half is the conjugate of elements 1 to (n - 1) / 2
+// in reverse.
 Outputs c2r(Lowering& l, const AtenNode& n) {
   const ScalarType dtype = out_dtype(n), compute = compute_type(dtype);
   auto dims = l.dims(n, "dim");

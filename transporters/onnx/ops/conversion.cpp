@@ -9,6 +9,11 @@ Outputs convert(Lowering& l, const AtenNode& n) {
   return {l.cast(l.input(n, n.schema().arguments.front().name), out_dtype(n))};
 }
 
+// The values of `src` in the sizes and type of `self`.
+Outputs copy(Lowering& l, const AtenNode& n) {
+  return {l.expand(l.input(n, "src", out_dtype(n)), n.tensor("src")->sizes(), out_sizes(n))};
+}
+
 // A number read from a tensor of one element.
 Outputs item(Lowering& l, const AtenNode& n) {
   Value* x = l.input(n, "self");
@@ -40,6 +45,7 @@ constexpr OpRow kRows[] = {
     {"aten::_cast_Float", convert},
     {"aten::_cast_Long", convert},
     {"aten::_to_copy", convert},
+    {"aten::copy", copy},
     {"aten::to", convert},
     {"aten::type_as", convert},
 

@@ -14,7 +14,14 @@ struct Operand {
   std::vector<int64_t> strides;  // one per dim of the result; 0 where it is broadcast
 };
 
-int64_t at_hint(const Expr& size, const symbolic::ShapeEnv& env) { return env.hint(size).value_or(kUnknownSize); }
+int64_t at_hint(const Expr& size, const symbolic::ShapeEnv& env) {
+  const auto value = env.simplify(size).evaluate([&](std::string_view symbol) -> std::optional<int64_t> {
+    const auto* info = env.try_info(symbol);
+    return info && info->hint ? *info->hint : kUnknownSize;
+  });
+  const auto* integer = value ? std::get_if<int64_t>(&*value) : nullptr;
+  return integer ? *integer : kUnknownSize;
+}
 
 std::vector<int64_t> at_hints(const std::vector<Expr>& sizes, const symbolic::ShapeEnv& env) {
   std::vector<int64_t> values;
