@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import torch
 
@@ -41,7 +41,8 @@ class HfExporter:
         if isinstance(model, torch.export.ExportedProgram):
             if sample_inputs is not None:
                 raise ExportError("[signature] an ExportedProgram has its inputs; leave sample inputs out")
-            program, notes = fallback.import_program(model), []
+            program = fallback.import_program(model)
+            notes: list[str] = []
             config_files: dict[str, str] = {}
         else:
             program, notes = self._trace(model, sample_inputs, config)
@@ -73,7 +74,7 @@ class HfExporter:
         if sample_inputs is None:
             raise ExportError("[signature] sample inputs are needed: a dict of keyword arguments, or a tuple")
         if isinstance(sample_inputs, Mapping):
-            args, kwargs = (), sample_inputs
+            args, kwargs = (), cast(dict[str, Any], sample_inputs)
         elif isinstance(sample_inputs, (tuple, list)):
             args, kwargs = tuple(sample_inputs), {}
         else:

@@ -8,6 +8,7 @@ What a registered function raises comes out of ``export`` as it was raised.
 from __future__ import annotations
 
 import contextlib
+import functools
 import importlib
 import inspect
 import sys
@@ -54,7 +55,7 @@ def register_patch(backend: str, *paths: str) -> Callable[[Factory], Factory]:
         for path in paths:
             entry = (path, factory)
             entries.append(entry)
-            _registered.append((factory, lambda entry=entry: entries.remove(entry)))
+            _registered.append((factory, functools.partial(entries.remove, entry)))
         return factory
 
     return decorator
