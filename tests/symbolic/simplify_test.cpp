@@ -288,10 +288,11 @@ TEST_CASE("rounding") {
 }
 
 }  // namespace
-}  // namespace transporters::symbolic
 
 TEST_CASE("rounding an integer plus a fraction rounds the fraction") {
   CHECK(ceil(to_real(Expr::symbol("s")) + Expr::real(-0.5)).str() == "s");
   CHECK(ceil(to_real(Expr::symbol("s")) + Expr::real(0.5)).str() == "s + 1");
   CHECK(floor(to_real(Expr::symbol("s")) + Expr::real(-0.5)).str() == "s - 1");
 }
+
+}  // namespace transporters::symbolic
