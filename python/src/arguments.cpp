@@ -31,7 +31,7 @@ py::object from_constant(const Argument& constant) {
   if (const auto* value = std::get_if<std::string>(&constant)) return py::str(*value);
   if (const auto* value = std::get_if<Expr>(&constant)) {
     if (const auto integer = value->as_integer()) return py::int_(*integer);
-    return py::str(value->str());
+    return py::cast(*value);
   }
   return py::none();
 }

@@ -122,6 +122,11 @@ void bind_exports(py::module_& module) {
                                return std::make_shared<Program>(component.program.clone());
                              })
       .def_property_readonly("metadata", [](const ExportedComponent& component) { return describe(component.metadata); })
+      .def("add_package",
+           [](ExportedComponent& component, std::string name, std::string version) {
+             component.metadata.packages.emplace_back(std::move(name), std::move(version));
+           },
+           "Notes the version of a package that took part.")
       .def_property_readonly("onnx_text", [](const ExportedComponent& component) {
         return component.onnx ? component.onnx->str() : std::string();
       });

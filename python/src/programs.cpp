@@ -49,13 +49,17 @@ std::vector<py::tuple> inputs_of(const Program& program) {
   return entries;
 }
 
+// The same of the results, and whether it is a number that a run computes.
 std::vector<py::tuple> outputs_of(const Program& program) {
   constexpr const char* kKinds[] = {"user_output", "buffer_mutation", "user_input_mutation"};
   std::vector<py::tuple> entries;
-  for (const OutputSpec& output : program.outputs)
+  for (const OutputSpec& output : program.outputs) {
+    const auto* expr = std::get_if<Expr>(&output.constant);
+    const bool is_number = output.value ? !output.value->is_tensor() : expr && !expr->is_constant();
     entries.push_back(py::make_tuple(kKinds[static_cast<size_t>(output.kind)], output.target,
                                      output.value ? py::object(py::str(output.value->name())) : py::none(),
-                                     from_constant(output.constant)));
+                                     from_constant(output.constant), is_number));
+  }
   return entries;
 }
 

@@ -274,7 +274,8 @@ class Program:
     def inputs(self) -> list[tuple[str, str, str | None, Any]]:
         """("parameter", name, value's name or None, constant) of each entry of the signature."""
     @property
-    def outputs(self) -> list[tuple[str, str, str | None, Any]]: ...
+    def outputs(self) -> list[tuple[str, str, str | None, Any, bool]]:
+        """The same of the results, and whether it is a number that a run computes."""
     @property
     def in_spec(self) -> str: ...
     @property
@@ -294,6 +295,8 @@ class Component:
     def metadata(self) -> dict[str, Any]: ...
     @property
     def onnx_text(self) -> str: ...
+    def add_package(self, name: str, version: str) -> None:
+        """Notes the version of a package that took part."""
 
 class ExportedModel:
     def __init__(self, format: str, config: str) -> None: ...

@@ -6,7 +6,7 @@ import copy
 import json
 from dataclasses import dataclass, fields
 from enum import Enum
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 from ._C import ExportError
 
@@ -29,7 +29,7 @@ class ExportConfig:
     export_format: ExportFormat
 
     @classmethod
-    def from_dict(cls, config_dict: dict[str, Any]) -> ExportConfig:
+    def from_dict(cls, config_dict: dict[str, Any]) -> Self:
         """The config with these fields; raises ExportError for a field it does not have."""
         known = [field.name for field in fields(cls)]
         for name in config_dict:

@@ -18,24 +18,33 @@ from ._C import ExportError
 class _Signature:
     """Between a caller's arguments and the leaves of a component."""
 
-    def __init__(self, metadata: dict[str, Any]):
+    def __init__(self, metadata: dict[str, Any], program: _C.Program):
         self.in_spec = pytrees.loads(metadata["in_spec"])
         self.out_spec = pytrees.loads(metadata["out_spec"])
         self.kwarg_names = list(self.in_spec.children()[1].context)
         self.constants = json.loads(metadata["in_constants"])
+        self.inputs = [(path, value is not None, constant) for kind, path, value, constant in program.inputs if kind == "user_input"]
 
-    def flatten(self, args: tuple, kwargs: dict[str, Any]) -> list[Any]:
-        values = {**self.constants, **kwargs}
+    def flatten(self, args: tuple, kwargs: dict[str, Any]) -> list[tuple[str, Any]]:
+        """(path, tensor or constant) of each leaf. Constant keyword arguments may be left out. Raises ExportError for what
+        does not fit."""
+        fixed = {name: value for name, value in self.constants.items() if name in self.kwarg_names}
+        values = {**fixed, **kwargs}
         missing = [name for name in self.kwarg_names if name not in values]
         unknown = [name for name in values if name not in self.kwarg_names]
         if missing or unknown:
-            given = ", ".join(values) or "none"
+            given = ", ".join(kwargs) or "none"
             what = f"misses {', '.join(missing)}" if missing else f"does not take {', '.join(unknown)}"
             raise ExportError(f"[run] the program {what}; its inputs are {', '.join(self.kwarg_names)}, given are {given}")
         leaves, spec = _pytree.tree_flatten((args, {name: values[name] for name in self.kwarg_names}))
         if spec.num_leaves != self.in_spec.num_leaves:
             raise ExportError(f"[run] the inputs nest unlike those of the export: {spec} and {self.in_spec}")
-        return leaves
+        for leaf, (path, is_tensor, constant) in zip(leaves, self.inputs):
+            if is_tensor and not isinstance(leaf, torch.Tensor):
+                raise ExportError(f"[run] '{path}': a tensor is expected where a {type(leaf).__name__} is given")
+            if not is_tensor and (isinstance(leaf, torch.Tensor) or leaf != constant):
+                raise ExportError(f"[run] '{path}' is {constant!r} in this export, given is {leaf!r}; export it with that value")
+        return [(path, leaf) for leaf, (path, _, _) in zip(leaves, self.inputs)]
 
 
 class DynamoProgram:
@@ -79,21 +88,16 @@ class DynamoModule(torch.nn.Module):
         super().__init__()
         native = program._component.program
         self._interpreter = _C.Interpreter(native)
-        self._signature = _Signature(program.metadata)
-        self._tensor_leaves = [value is not None for kind, _, value, _ in native.inputs if kind == "user_input"]
+        self._signature = _Signature(program.metadata, native)
 
     def forward(self, *args, **kwargs):
         leaves = self._signature.flatten(args, kwargs)
-        tensors = [leaf for leaf, is_tensor in zip(leaves, self._tensor_leaves) if is_tensor]
-        wrong = next((leaf for leaf in tensors if not isinstance(leaf, torch.Tensor)), None)
-        if wrong is not None:
-            raise ExportError(f"[run] a tensor is expected where a {type(wrong).__name__} is given")
-        outputs = self._interpreter.run(tensors)
+        outputs = self._interpreter.run([leaf for _, leaf in leaves if isinstance(leaf, torch.Tensor)])
         return _pytree.tree_unflatten(outputs, self._signature.out_spec)
 
 
 class OnnxProgram:
-    """An ONNX model; called, it runs in ONNX Runtime."""
+    """An ONNX model; called, it runs in ONNX Runtime. Buffers and inputs that it writes to keep their new values."""
 
     def __init__(self, component: _C.Component, config: str):
         self._component = component
@@ -102,6 +106,8 @@ class OnnxProgram:
         self.notes: list[str] = []
         self._session = None
         self._folder = None
+        self._signature: _Signature | None = None
+        self._buffers: dict[str, torch.Tensor] = {}  # those that a run has written to
 
     def save(self, path: str | os.PathLike) -> None:
         """Writes the model and, where weights are large, `<name>.onnx.data` beside it."""
@@ -139,28 +145,32 @@ class OnnxProgram:
 
     def __call__(self, *args, **kwargs):
         session = self.session()
-        signature = _Signature(self.metadata)
-        program = self._component.program
-        user_inputs = [target for kind, target, _, _ in program.inputs if kind == "user_input"]
-        leaves = dict(zip(user_inputs, signature.flatten(args, kwargs)))
+        if self._signature is None:
+            program = self._component.program
+            self._signature, self._outputs = _Signature(self.metadata, program), program.outputs
+        leaves = dict(self._signature.flatten(args, kwargs))
+        given = {path: leaf for path, leaf in leaves.items() if isinstance(leaf, torch.Tensor)} | self._buffers
         feed = {
-            value.name: _to_ort(leaves[path])
-            for value in session.get_inputs()
-            if isinstance(leaves.get(path := value.name.removeprefix("input.")), torch.Tensor)
+            value.name: _to_ort(given[path])
+            for value in [*session.get_inputs(), *session.get_overridable_initializers()]
+            if (path := value.name) in given or (path := value.name.removeprefix("input.")) in given
         }
         names = [value.name for value in session.get_outputs()]
-        values = iter([_from_ort(value) for value in session.run_with_ort_values(names, feed)])
+        values = dict(zip(names, (_from_ort(value) for value in session.run_with_ort_values(names, feed))))
         outputs = []
-        for kind, target, value_name, constant in program.outputs:
-            is_constant = value_name is None and not isinstance(constant, str)
-            value = constant if is_constant else next(values)
-            if value_name is None and not is_constant:
-                value = value.item()  # a size, which the model returns as a number
+        for kind, path, value_name, constant, is_number in self._outputs:
+            if value_name is None and not is_number:
+                outputs.append(constant)
+                continue
+            name = path or "output"
+            value = values[name if name in values else f"output.{name}"]
             if kind == "user_output":
-                outputs.append(value)
+                outputs.append(value.item() if is_number else value)
             elif kind == "user_input_mutation":
-                leaves[target].copy_(value)
-        return _pytree.tree_unflatten(outputs, signature.out_spec)
+                leaves[path].copy_(value)
+            else:
+                self._buffers[path] = value
+        return _pytree.tree_unflatten(outputs, self._signature.out_spec)
 
     def __repr__(self) -> str:
         return f"OnnxProgram({self.metadata['architecture']})"

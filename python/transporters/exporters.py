@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import torch
 
@@ -41,12 +41,17 @@ class HfExporter:
         if isinstance(model, torch.export.ExportedProgram):
             if sample_inputs is not None:
                 raise ExportError("[signature] an ExportedProgram has its inputs; leave sample inputs out")
-            program, notes = fallback.import_program(model), []
+            program = fallback.import_program(model)
+            notes: list[str] = []
             config_files: dict[str, str] = {}
         else:
             program, notes = self._trace(model, sample_inputs, config)
             config_files = transformers_support.config_files(model)
-        component = ExportedComponent(self._lower(program, config, notes))
+        lowered = self._lower(program, config)
+        if transformers_support.is_transformers_model(model):
+            lowered.add_package("transformers", transformers_support.version())
+        component = ExportedComponent(self._to_program(lowered, config))
+        component.program.notes = notes
         return ExportedModel({"model": component}, str(self.export_format), self._native_config(config), config_files, notes)
 
     def _to_config(self, config) -> DynamoConfig:
@@ -69,7 +74,7 @@ class HfExporter:
         if sample_inputs is None:
             raise ExportError("[signature] sample inputs are needed: a dict of keyword arguments, or a tuple")
         if isinstance(sample_inputs, Mapping):
-            args, kwargs = (), sample_inputs
+            args, kwargs = (), cast(dict[str, Any], sample_inputs)
         elif isinstance(sample_inputs, (tuple, list)):
             args, kwargs = tuple(sample_inputs), {}
         else:
@@ -88,7 +93,10 @@ class HfExporter:
     def _native_config(self, config) -> str:
         return json.dumps({**json.loads(tracing.engine_config(config)), "dynamic": config.dynamic})
 
-    def _lower(self, program: _C.Program, config, notes: list[str]):
+    def _lower(self, program: _C.Program, config) -> _C.Component:
+        return _C.lower(program, str(self.export_format), self._native_config(config))
+
+    def _to_program(self, component: _C.Component, config) -> DynamoProgram | OnnxProgram:
         raise NotImplementedError
 
 
@@ -104,10 +112,8 @@ class DynamoExporter(HfExporter):
     config_class = DynamoConfig
     backends = ["dynamo"]
 
-    def _lower(self, program, config, notes):
-        lowered = DynamoProgram(_C.lower(program, "dynamo", self._native_config(config)))
-        lowered.notes = notes
-        return lowered
+    def _to_program(self, component, config) -> DynamoProgram:
+        return DynamoProgram(component)
 
 
 class OnnxExporter(HfExporter):
@@ -132,11 +138,8 @@ class OnnxExporter(HfExporter):
             fields["opset_version"] = config.opset_version
         return json.dumps(fields)
 
-    def _lower(self, program, config, notes):
-        native = self._native_config(config)
-        lowered = OnnxProgram(_C.lower(program, "onnx", native), native)
-        lowered.notes = notes
-        return lowered
+    def _to_program(self, component, config) -> OnnxProgram:
+        return OnnxProgram(component, self._native_config(config))
 
 
 class _NotBuilt(HfExporter):

@@ -21,18 +21,18 @@ def import_program(exported: torch.export.ExportedProgram) -> _C.Program:
         path = Path(folder) / "program.pt2"
         torch.export.save(exported, path)
         program = _C.load_program(path)
-    if not program.architecture:
-        program.architecture = _root_class(exported)
+    # What the file itself says is the first entry, which can be a helper of torch.
+    program.architecture = _root_class(exported) or program.architecture
     return program
 
 
 def _root_class(exported: torch.export.ExportedProgram) -> str:
     """The class of the module that was exported, as torch recorded it with the nodes; "" when there are none."""
     for node in exported.graph.nodes:
-        stack = list(node.meta.get("nn_module_stack", {}).values())
-        if stack:
-            name = stack[0][1]
-            return name.rsplit(".", 1)[-1] if isinstance(name, str) else name.__name__
+        for path, cls in (node.meta.get("nn_module_stack") or {}).values():
+            name = cls if isinstance(cls, str) else cls.__name__
+            if path == "" and not name.startswith("_empty_nn_module_stack"):
+                return name.rsplit(".", 1)[-1]
     return ""
 
 

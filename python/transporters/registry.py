@@ -8,7 +8,9 @@ What a registered function raises comes out of ``export`` as it was raised.
 from __future__ import annotations
 
 import contextlib
+import functools
 import importlib
+import inspect
 import sys
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -36,7 +38,8 @@ def register_patch(backend: str, *paths: str) -> Callable[[Factory], Factory]:
     """Replaces attributes while a model is traced for `backend`.
 
     Each path is a dotted Python path ("torch.where", "transformers.models.x.modeling_x.Router.forward"); the decorated
-    factory receives the original and returns the replacement. Originals are back after every export, also a failed one.
+    factory receives the original and returns the replacement, both as functions: a static method stays one, and a class
+    method's function takes the class first. Originals are back after every export, also a failed one.
     Paths are looked up when an export starts; one whose module is not there is skipped, one whose last names do not exist
     raises ExportError.
     """
@@ -52,7 +55,7 @@ def register_patch(backend: str, *paths: str) -> Callable[[Factory], Factory]:
         for path in paths:
             entry = (path, factory)
             entries.append(entry)
-            _registered.append((factory, lambda entry=entry: entries.remove(entry)))
+            _registered.append((factory, functools.partial(entries.remove, entry)))
         return factory
 
     return decorator
@@ -153,13 +156,15 @@ def replaced(entries: list[tuple[Any, str, Factory]]) -> Iterator[None]:
     undo: list[tuple[Any, str, Any, bool]] = []
     try:
         for owner, name, factory in entries:
-            own = name in vars(owner) if hasattr(owner, "__dict__") else False
-            raw = vars(owner)[name] if own else None
-            if name == "__code__":
+            own = hasattr(owner, "__dict__") and name in vars(owner)
+            raw = inspect.getattr_static(owner, name, None)
+            if name == "__code__":  # of a function that others hold by reference
                 own, raw = True, owner.__code__
-            replacement = factory(getattr(owner, name, None))
-            if isinstance(raw, staticmethod) and not isinstance(replacement, staticmethod):
-                replacement = staticmethod(replacement)
+            kind = type(raw) if isinstance(raw, (staticmethod, classmethod)) else None
+            # A class method's function, which the replacement can call for any subclass.
+            replacement = factory(raw.__func__ if kind is classmethod else getattr(owner, name, None))
+            if kind is not None and not isinstance(replacement, kind):
+                replacement = kind(replacement)
             undo.append((owner, name, raw, own))
             setattr(owner, name, replacement)
         yield

@@ -84,6 +84,17 @@ def _numpy(original):
     return numpy
 
 
+def _repr(original):
+    """Code that prints a tensor, or puts it into a message, goes on: there are no values to show."""
+
+    def __repr__(self, *args, **kwargs):
+        if not _C.is_traced(self):
+            return original(self, *args, **kwargs)
+        return f"tensor(..., size={tuple(self.shape)}, dtype={self.dtype})"
+
+    return __repr__
+
+
 def _holds_traced(data: Any) -> bool:
     if isinstance(data, torch.Tensor):
         return _C.is_traced(data)
@@ -132,6 +143,7 @@ def entries() -> list[tuple[Any, str, Any]]:
         (torch.Tensor, "tolist", _tolist),
         (torch.Tensor, "item", _item),
         (torch.Tensor, "numpy", _numpy),
+        (torch.Tensor, "__repr__", _repr),
         (torch, "_check_tensor_all_with", _check_tensor_all_with),
         (torch, "_check_is_size", _check_is_size),
         (symbolic_shapes, "statically_known_true", _statically_known_true),

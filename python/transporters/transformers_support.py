@@ -22,6 +22,11 @@ _TRACED = frozenset(
 )  # fmt: skip
 
 
+def version() -> str:
+    """Of the transformers that is loaded."""
+    return sys.modules["transformers"].__version__
+
+
 def is_transformers_model(model: torch.nn.Module) -> bool:
     modeling = sys.modules.get("transformers.modeling_utils")
     return modeling is not None and isinstance(model, modeling.PreTrainedModel)

@@ -46,13 +46,13 @@ class OnlyTorchTraces(nn.Module):
 @both
 def test_an_exported_program_is_taken_as_it_is(exporter, tmp_path):
     model = Net().eval()
-    n = Dim("n", min=2, max=64)
+    n = Dim("n", min=3, max=64)
     inputs = {"options": {"z": X}, "k": 3.0}
     traced = torch.export.export(
         model, (X,), inputs, dynamic_shapes={"x": {0: n}, "options": {"z": {0: n}}, "k": None}
     )
     exported = exporter().export(traced)
-    for rows in (2, 5):
+    for rows in (3, 5):
         x = X[:rows]
         actual = exported(x, options={"z": x}, k=3.0)
         expected = model(x, options={"z": x}, k=3.0)
@@ -73,13 +73,13 @@ def test_an_exported_program_is_taken_as_it_is(exporter, tmp_path):
 
 def test_what_torch_recorded_is_kept_in_the_pt2(tmp_path):
     model = Net().eval()
-    traced = torch.export.export(model, (X,), {"k": 2.0}, dynamic_shapes={"x": {0: Dim("n", min=2, max=64)}, "k": None})
+    traced = torch.export.export(model, (X,), {"k": 2.0}, dynamic_shapes={"x": {0: Dim("n", min=3, max=64)}, "k": None})
     DynamoExporter().export(traced).save(tmp_path / "net.pt2")
     loaded = torch.export.load(tmp_path / "net.pt2")
     (args, kwargs) = loaded.example_inputs
     assert torch.equal(args[0], X) and kwargs == {"k": 2.0}
     (bounds,) = loaded.range_constraints.values()
-    assert (bounds.lower, bounds.upper) == (2, 64)
+    assert (bounds.lower, bounds.upper) == (3, 64)
     assert set(loaded.state_dict) == {"linear.weight", "linear.bias", "shift"}
     assert torch.allclose(loaded.module()(X[:3], k=2.0)["y"], model(X[:3], k=2.0)["y"], atol=1e-6)
 

@@ -77,6 +77,35 @@ TEST_CASE("method patches nest in the order of registration, and one can be take
   CHECK(add_one(1) == 2);
 }
 
+TEST_CASE("a node fix may erase nodes before and after the one it is given") {
+  Registry registry;
+  std::vector<std::string> visited;
+  registry.register_fx_node_fix("onnx", "one sin", [&visited](Program& program, Node& node) {
+    visited.push_back(node.op());
+    if (!node.is("aten::exp")) return false;
+    Node* before = node.prev();
+    Node* after = node.next();
+    Value* input = before->tensor("self");
+    Node* made = program.graph->insert(before, "aten::sin", {{"self", input}}, {input->type()});
+    program.replace_all_uses(after->output(), made->output());
+    program.graph->erase(after);
+    program.graph->erase(&node);
+    program.graph->erase(before);
+    return true;
+  });
+  const auto model = OnnxExporter(registry).export_function(
+      [](const std::vector<at::Tensor>& in) { return at::cos(at::tanh(at::exp(at::sigmoid(in[0])))); },
+      {{"x", at::ones({2, 3})}});
+  // Once before decompositions and once after them. What came before the given node was seen already.
+  CHECK(visited[0] == "aten::sigmoid");
+  CHECK(visited[1] == "aten::exp");
+  CHECK(visited.back() == "aten::cos");
+  const std::string text = onnx_text(model);
+  CHECK(has(text, "Sin"));
+  CHECK_FALSE(has(text, "Exp"));
+  CHECK_FALSE(has(text, "Tanh"));
+}
+
 TEST_CASE("patches come off when a factory or the scope's body throws") {
   Registry registry;
   registry.register_patch<int(int)>("dynamo", {"test.add_one"}, times(10));

@@ -290,6 +290,14 @@ TEST_CASE("specialize") {
   CHECK_THROWS_WITH_AS(z.env.specialize(z.u), doctest::Contains("data-dependent: the code needs `u0`"), GuardError);
 }
 
+TEST_CASE("a number of the graph is not told by a later one") {
+  Trace z;
+  const Expr later = z.env.add_unbacked({0, kUnbounded}, "aten::nonzero");
+  z.env.expect(equal(z.u, later * 2));
+  CHECK(z.env.equalities().empty());
+  CHECK(z.asserts() == Texts{"Eq(2*u1, u0)"});
+}
+
 TEST_CASE("specialize takes the value of an expression for granted, not its symbols") {
   Trace z;
   // The chunks of 4 that 7 elements make: 5 to 8 elements make as many.

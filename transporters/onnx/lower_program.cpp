@@ -37,7 +37,7 @@ IoNames name_io(const Program& program) {
     // A tensor that is the whole result has an empty path.
     const std::string name = output.target.empty() ? "output" : output.target;
     names.outputs.push_back(is_made && !is_repeated ? name : "");
-    if (!names.outputs.back().empty()) out.insert(output.target);
+    if (!names.outputs.back().empty()) out.insert(name);
   }
   for (auto& name : names.inputs) {
     if (out.contains(name)) name = "input." + name;

@@ -97,8 +97,12 @@ ShapeEnv::Outcome ShapeEnv::try_fit(const Expr& expr, const Range& range, const 
 ShapeEnv::Outcome ShapeEnv::try_replace(const std::string& symbol, const Expr& by, const std::string& where,
                                         std::string& dim) {
   const SymbolInfo known = info(symbol);
-  // A size of the input is known before anything that the graph computes.
+  // What is known first can't be told by what the graph computes later.
   if (known.hint && !hint(by)) return Outcome::Unsolvable;
+  const auto age = [this](const std::string& name) { return std::ranges::find(order_, name) - order_.begin(); };
+  if (!known.hint)
+    for (const std::string& name : by.symbols())
+      if (!info(name).hint && age(name) > age(symbol)) return Outcome::Unsolvable;
   Range range = bounds(by);
   bool loses = by.is_constant() || !takes_every_value(by) || !is_subset(known.range, range);
   if (known.explicit_dim && loses) {
