@@ -74,7 +74,7 @@ def _normalized(x: torch.Tensor) -> torch.Tensor:
 
 
 def delta_attention(query, key, value, decay, beta, state, chunk: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """(outputs, last state): o_t = S_t^T q_t, S_t = (1 - beta_t k_t k_t^T) diag(exp(decay_t)) S_{t-1} + beta_t k_t v_t^T.
+    """(outputs, last state): o_t = S_t^T q_t of S_t = (1 - beta_t k_t k_t^T) exp(decay_t) S_{t-1} + beta_t k_t v_t^T.
 
     query, key, decay: (batch, length, heads, channels); value: (batch, length, heads, values); beta: (batch, length,
     heads); state: (batch, heads, channels, values) or None. decay is not above 0.
