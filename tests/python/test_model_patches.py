@@ -46,7 +46,9 @@ def export(request, transporters):
 
 # ── Images of different grids in one sequence ──
 
-VISION = dict(depth=2, hidden_size=32, embed_dim=32, num_heads=4, patch_size=4, spatial_merge_size=2, temporal_patch_size=2)
+VISION = dict(
+    depth=2, hidden_size=32, embed_dim=32, num_heads=4, patch_size=4, spatial_merge_size=2, temporal_patch_size=2
+)  # fmt: skip
 TEXT = dict(
     vocab_size=99, hidden_size=32, intermediate_size=48, num_hidden_layers=2, num_attention_heads=4,
     num_key_value_heads=2, max_position_embeddings=128,

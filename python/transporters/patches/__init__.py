@@ -1,7 +1,7 @@
 """Patches of model code that can't be traced as it is, or whose trace would be right for the sample only.
 
-Each file says why its patch is there. A patch is in place while a model is traced, and gives what the original gives for
-every input.
+Each file says why its patch is there. A patch is in place while a model is traced, and gives what the original gives
+for every input.
 """
 
 from __future__ import annotations

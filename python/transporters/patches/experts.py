@@ -1,7 +1,7 @@
 """Mixtures of experts that loop over the experts which tokens were sent to.
 
-Why: the experts that are hit come from `nonzero()`, so a graph would hold the sample's routing. Here the loop visits every
-expert; one without tokens computes nothing and adds nothing.
+Why: the experts that are hit come from `nonzero()`, so a graph would hold the sample's routing. Here the loop visits
+every expert; one without tokens computes nothing and adds nothing.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Features of images that are padded to equally many for each sample.
 
-Why: the Idefics family counts the numbers of an image with `torch.Size.numel()`, which answers with a plain number, and
-collects the features of each sample in a list, which fixes the number of samples. Both places are replaced in the
+Why: the Idefics family counts the numbers of an image with `torch.Size.numel()`, which answers with a plain number,
+and collects the features of each sample in a list, which fixes the number of samples. Both places are replaced in the
 function's own code; the rest of it stays as it is.
 """
 
@@ -44,7 +44,8 @@ class _Rewrite(ast.NodeTransformer):
         self.generic_visit(node)
         generator = node.generators[0]
         name = generator.target.id if isinstance(generator.target, ast.Name) else ""
-        if ast.unparse(node.elt) != f"{name}.reshape(-1, {name}.shape[-1])" or generator.ifs or len(node.generators) > 1:
+        is_plain = len(node.generators) == 1 and not generator.ifs
+        if not is_plain or ast.unparse(node.elt) != f"{name}.reshape(-1, {name}.shape[-1])":
             return node
         return _call(__name__, "flat_pieces", generator.iter)
 

@@ -1,8 +1,8 @@
 """Linear attention with a state, for sequences whose length is a symbol.
 
-Why: the state goes from chunk to chunk in a Python loop, so a graph would hold the number of chunks. What the chunks take
-from each other is a triangular system over the whole sequence, which one op solves. That takes memory for the square of
-the length, as attention does. Sequences of a fixed length keep their loop.
+Why: the state goes from chunk to chunk in a Python loop, so a graph would hold the number of chunks. What the chunks
+take from each other is a triangular system over the whole sequence, which one op solves. That takes memory for the
+square of the length, as attention does. Sequences of a fixed length keep their loop.
 """
 
 from __future__ import annotations
@@ -55,9 +55,8 @@ def _kimi_delta_attention(original):
     ):
         length = key.shape[1]
         if not isinstance(length, torch.SymInt):
-            return original(
-                query, key, value, g, beta, chunk_size, initial_state, output_final_state, use_qk_l2norm_in_kernel, **kwargs
-            )
+            flags = (output_final_state, use_qk_l2norm_in_kernel)
+            return original(query, key, value, g, beta, chunk_size, initial_state, *flags, **kwargs)
         dtype = query.dtype
         if use_qk_l2norm_in_kernel:
             query, key = _normalized(query.float()), _normalized(key.float())
@@ -75,7 +74,7 @@ def _normalized(x: torch.Tensor) -> torch.Tensor:
 
 
 def delta_attention(query, key, value, decay, beta, state, chunk: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """(outputs, last state) of S_t = (1 - beta_t k_t k_t^T) diag(exp(decay_t)) S_{t-1} + beta_t k_t v_t^T, o_t = S_t^T q_t.
+    """(outputs, last state): o_t = S_t^T q_t of S_t = (1 - beta_t k_t k_t^T) exp(decay_t) S_{t-1} + beta_t k_t v_t^T.
 
     query, key, decay: (batch, length, heads, channels); value: (batch, length, heads, values); beta: (batch, length,
     heads); state: (batch, heads, channels, values) or None. decay is not above 0.

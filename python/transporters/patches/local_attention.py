@@ -25,7 +25,7 @@ def _in_chunks(original):
             return original(self, hidden_states, attention_mask, output_attentions)
         places = torch.arange(length, device=hidden_states.device)
         from_chunk, to_chunk = (places // stride for stride in strides)
-        # The layer adds (1 - mask) * the least number: minus infinity outside the chunk, also where all of it is padding.
+        # The layer adds (1 - mask) * the least number: minus infinity outside the chunk, whatever is padding within.
         mask = torch.where(from_chunk[:, None] == to_chunk[None, :], attention_mask.float(), float("-inf"))
         attended = self.self(hidden_states, hidden_states, mask, output_attentions)[0]
         return (self.output(attended, hidden_states),)

@@ -1,7 +1,7 @@
 """Positions of text, image and video tokens for rotary embeddings over time, height and width.
 
-Why: `get_rope_index` walks through runs of `mm_token_type_ids.tolist()`, row by row, so a graph would hold the sample's
-layout of text and images. The same positions follow from running sums over all tokens at once.
+Why: `get_rope_index` walks through runs of `mm_token_type_ids.tolist()`, row by row, so a graph would hold the
+sample's layout of text and images. The same positions follow from running sums over all tokens at once.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ def rope_index(
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """(positions of shape (3, batch, sequence), largest position + 1 - number of tokens, per row).
 
-    types: 0 for text, else a key of `grids`; every run of a type takes the next row of its grids (time, height, width, in
-        tokens). Text counts on by one a token, a grid by the larger of its height and width.
+    types: 0 for text, else a key of `grids`; every run of a type takes the next row of its grids (time, height, width,
+        in tokens). Text counts on by one a token, a grid by the larger of its height and width.
     intervals: what a step in time counts, for each grid.
     mask: tokens that count; others get position 0.
     """
@@ -101,8 +101,8 @@ def _seconds(self, grid: torch.Tensor, arguments: dict[str, Any]) -> torch.Tenso
 
 
 def _from_runs(frames, steps):
-    """The factory for models whose videos have the grids frames(model, video_grid_thw), with steps(model, grid, arguments)
-    from frame to frame."""
+    """The factory for models whose videos have the grids frames(model, video_grid_thw), with
+    steps(model, grid, arguments) from frame to frame."""
 
     def factory(original):
         signature = inspect.signature(original)
@@ -119,9 +119,8 @@ def _from_runs(frames, steps):
                 times, heights, widths = grid.unbind(1)
                 grids[kind] = torch.stack([times, heights // merge, widths // merge], dim=1)
                 intervals[kind] = (steps if kind == 2 else _equal_steps)(self, grid, arguments)
-            return rope_index(
-                arguments["input_ids"], arguments["mm_token_type_ids"], grids, intervals, arguments.get("attention_mask")
-            )
+            ids, types = arguments["input_ids"], arguments["mm_token_type_ids"]
+            return rope_index(ids, types, grids, intervals, arguments.get("attention_mask"))
 
         return get_rope_index
 

@@ -1,9 +1,10 @@
 """Attention over sequences that are packed into one, with their boundaries in `cu_seqlens`.
 
-Why: vision and audio towers split queries, keys and values at `cu_seqlens.tolist()` and attend piece by piece, so a graph
-would hold the number of pieces and their lengths. transformers' own patch for its exporters takes all pieces for equally
-long, which gives wrong values for images of different sizes. Here the forward runs as for a single piece, under a mask
-that keeps the pieces apart: right for every segmentation, with memory for the square of the whole sequence.
+Why: vision and audio towers split queries, keys and values at `cu_seqlens.tolist()` and attend piece by piece, so a
+graph would hold the number of pieces and their lengths. transformers' own patch for its exporters takes all pieces
+for equally long, which gives wrong values for images of different sizes. Here the forward runs as for a single piece,
+under a mask that keeps the pieces apart: right for every segmentation, with memory for the square of the whole
+sequence.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from ..registry import replaced
 
 
 class _OnePiece:
-    """Takes the place of cu_seqlens where the forward computes the lengths of the pieces: one, as long as the sequence."""
+    """In place of cu_seqlens where a forward computes the lengths of the pieces: one, as long as the sequence."""
 
     def __init__(self, length):
         self._length = length

@@ -1,8 +1,8 @@
 """Tensors that are split at sizes which the data decides.
 
-Why: models split the features of all images at `sizes.tolist()` and join them again later, so a graph would hold the number
-of images and a number from the data for each. The split is put off until somebody looks at single pieces; joining pieces
-that nobody looked at gives the tensor that they came from.
+Why: models split the features of all images at `sizes.tolist()` and join them again later, so a graph would hold the
+number of images and a number from the data for each. The split is put off until somebody looks at single pieces;
+joining pieces that nobody looked at gives the tensor that they came from.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """PaliGemma's mask where no token types are given.
 
-Why: its layers aren't causal by themselves, so eager attends to everything when it leaves the mask out, which it does when
-nothing is padded, and causally when something is. A trace always builds the mask; this makes it the one that eager's
-choice comes to, for every padding.
+Why: its layers aren't causal by themselves, so eager attends to everything when it leaves the mask out, which it does
+when nothing is padded, and causally when something is. A trace always builds the mask; this makes it the one that
+eager's choice comes to, for every padding.
 """
 
 from __future__ import annotations

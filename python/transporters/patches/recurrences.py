@@ -1,8 +1,9 @@
 """Recurrences along a sequence.
 
-Why: models compute them in a Python loop over the sequence, so a graph would hold its length, and each of its steps. Steps
-that can be combined in any grouping are combined over distances of 1, 2, 4, ... instead (Hillis and Steele, "Data parallel
-algorithms", 1986): for a symbolic length as many times as the longest sequence needs, which the program checks.
+Why: models compute them in a Python loop over the sequence, so a graph would hold its length, and each of its steps.
+Steps that can be combined in any grouping are combined over distances of 1, 2, 4, ... instead (Hillis and Steele,
+"Data parallel algorithms", 1986): for a symbolic length as many times as the longest sequence needs, which the
+program checks.
 """
 
 from __future__ import annotations

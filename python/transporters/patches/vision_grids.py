@@ -1,7 +1,7 @@
 """Places of patches in images of different grids.
 
-Why: transformers.vision_utils computes them in a loop over `grid_thw.tolist()`, so a graph would hold the number of images
-and, by way of it, their grids. The same places follow from integer arithmetic on all patches at once.
+Why: transformers.vision_utils computes them in a loop over `grid_thw.tolist()`, so a graph would hold the number of
+images and, by way of it, their grids. The same places follow from integer arithmetic on all patches at once.
 """
 
 from __future__ import annotations

@@ -33,8 +33,8 @@ def _paddleocr_projector(original):
 
 
 def _video_llama_3_unshuffle(original):
-    """Bilinear interpolation of a block to one token: the mean of the two middle rows and columns, which are one and the
-    same in blocks of an odd size."""
+    """Bilinear interpolation of a block to one token: the mean of the two middle rows and columns, which are one in
+    blocks of an odd size."""
 
     def pixel_unshuffle(self, hidden_states, grid_thw, merge_sizes):
         area = merge_sizes * merge_sizes
