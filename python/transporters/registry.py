@@ -158,6 +158,8 @@ def replaced(entries: list[tuple[Any, str, Factory]]) -> Iterator[None]:
         for owner, name, factory in entries:
             own = hasattr(owner, "__dict__") and name in vars(owner)
             raw = inspect.getattr_static(owner, name, None)
+            if name == "__code__":  # of a function that others hold by reference
+                own, raw = True, owner.__code__
             kind = type(raw) if isinstance(raw, (staticmethod, classmethod)) else None
             # A class method's function, which the replacement can call for any subclass.
             replacement = factory(raw.__func__ if kind is classmethod else getattr(owner, name, None))

@@ -37,7 +37,7 @@ FAMILIES = {
     "t5/T5ForConditionalGeneration": ["batch 1", "batch 3"],
     "convnext/ConvNextModel": ["batch 1", "batch 3", "image"],
     "wav2vec2/Wav2Vec2Model": ["batch 1", "batch 3"],
-    "qwen2_vl/Qwen2VLForConditionalGeneration": ["batch 1"],
+    "qwen2_vl/Qwen2VLForConditionalGeneration": ["grids"],
     "mllama/MllamaForConditionalGeneration": ["batch 1", "batch 3"],
     "timesfm/TimesFmModelForPrediction": ["batch 1", "batch 3"],
 }

@@ -91,18 +91,10 @@ def test_a_vision_tower_takes_other_numbers_of_images_and_grids(export, implemen
     tower = qwen2_vl().model.visual
     tower.config._attn_implementation = implementation
     pixels, grid = packed((1, 4, 4))
-    cu_seqlens, position_ids = vision_utils.get_vision_cu_seqlens(grid), vision_utils.get_vision_position_ids(grid, 2)
-    sample = {"hidden_states": pixels, "grid_thw": grid}
-    exported = export(tower, sample)
+    exported = export(tower, {"hidden_states": pixels, "grid_thw": grid})
     for grids in ([(1, 4, 6), (1, 8, 4)], [(2, 4, 4), (1, 2, 2), (3, 6, 2)]):
         pixels, grid = packed(*grids)
-        inputs = {"hidden_states": pixels, "grid_thw": grid}
-        with torch.no_grad():
-            expected = tower(**inputs)
-        inputs["cu_seqlens"] = vision_utils.get_vision_cu_seqlens(grid)
-        inputs["position_ids"] = vision_utils.get_vision_position_ids(grid, 2)
-        for ours, theirs in zip(tensors(exported(**inputs)), tensors(expected)):
-            torch.testing.assert_close(ours, theirs, rtol=0, atol=1e-4)
+        check(exported, tower, {"hidden_states": pixels, "grid_thw": grid})
 
 
 def test_a_chat_with_an_image_takes_other_grids_and_places_of_the_image(export):
@@ -205,3 +197,181 @@ def test_multimodal_positions(transporters, path, seed):
     actual = multimodal_rope._MODELS[path](cls.get_rope_index)(model, **inputs)
     for ours, theirs in zip(actual, expected):
         assert ours.dtype == theirs.dtype and torch.equal(ours, theirs)
+
+
+# ── Loops over experts, chunks and sequences ──
+
+
+def test_every_routing_of_a_loop_over_experts(transporters):
+    """transformers#38518, #40114: the trace holds the sample's routing."""
+    torch.manual_seed(0)
+    config = transformers.SwitchTransformersConfig(
+        vocab_size=99, d_model=32, d_kv=8, d_ff=48, num_layers=2, num_decoder_layers=2, num_heads=4, num_experts=4,
+        num_sparse_encoder_layers=1, num_sparse_decoder_layers=1, expert_capacity=64, decoder_start_token_id=0,
+    )  # fmt: skip
+    model = transformers.SwitchTransformersEncoderModel(config).eval()
+
+    def inputs(*shape):
+        ids = torch.randint(3, 99, shape)
+        return {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
+
+    exported = transporters.DynamoExporter().export(model, inputs(2, 5), config=dict(dynamic=True))
+    for shape in ((1, 1), (3, 9)):
+        check(exported, model, inputs(*shape))
+    # All tokens to one expert, none to the others.
+    router = next(module for module in model.modules() if type(module).__name__.endswith("Top1Router"))
+    with torch.no_grad():
+        router.classifier.weight.zero_()
+    exported = transporters.DynamoExporter().export(model, inputs(2, 5), config=dict(dynamic=True))
+    check(exported, model, inputs(2, 7))
+
+
+RECURRENT = {
+    "Qwen3NextForCausalLM": (transformers.Qwen3NextConfig, dict(
+        num_key_value_heads=2, head_dim=16, linear_num_key_heads=2, linear_num_value_heads=4, linear_key_head_dim=8,
+        linear_value_head_dim=8, num_experts=4, num_experts_per_tok=2, moe_intermediate_size=16,
+        shared_expert_intermediate_size=16, layer_types=["linear_attention", "full_attention"],
+    )),
+    "MambaForCausalLM": (transformers.MambaConfig, dict(state_size=4)),
+    "RwkvForCausalLM": (transformers.RwkvConfig, dict(attention_hidden_size=32, context_length=512)),
+    "RecurrentGemmaForCausalLM": (transformers.RecurrentGemmaConfig, dict(
+        num_key_value_heads=2, lru_width=32, block_types=["recurrent", "attention"], attention_window_size=64,
+    )),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", RECURRENT)
+def test_other_lengths_of_recurrent_models(transporters, name):
+    torch.manual_seed(0)
+    config_class, fields = RECURRENT[name]
+    sizes = dict(
+        vocab_size=99, hidden_size=32, intermediate_size=48, num_hidden_layers=2, num_attention_heads=4, use_cache=False
+    )
+    model = getattr(transformers, name)(config_class(**{**sizes, **fields})).eval()
+    sample = {"input_ids": torch.randint(3, 99, (2, 10))}
+    with torch.no_grad():
+        model(**sample)  # RWKV scales its weights in the first call
+    exported = transporters.DynamoExporter().export(model, sample, config=dict(dynamic=True))
+    for shape in ((1, 3), (3, 150)):
+        check(exported, model, {"input_ids": torch.randint(3, 99, shape)})
+
+
+@pytest.mark.parametrize("length", [1, 5, 64, 65, 200])
+@pytest.mark.parametrize("has_state", [False, True])
+def test_delta_attention(transporters, length, has_state):
+    from transformers.models.kimi_linear.modeling_kimi_linear import chunk_kimi_delta_attention
+    from transporters.patches import linear_attention
+
+    torch.manual_seed(length)
+    query, key = torch.nn.functional.normalize(torch.randn(2, 2, length, 3, 8), dim=-1)
+    value, decay, beta = torch.randn(2, length, 3, 5), -0.3 * torch.rand(2, length, 3, 8), torch.rand(2, length, 3)
+    state = torch.randn(2, 3, 8, 5) if has_state else None
+    expected = chunk_kimi_delta_attention(
+        query, key, value, decay, beta, initial_state=state, output_final_state=True
+    )
+    actual = linear_attention.delta_attention(query * 8**-0.5, key, value, decay, beta, state, 64)
+    for ours, theirs in zip(actual, expected):
+        torch.testing.assert_close(ours, theirs, rtol=0, atol=1e-5)
+
+
+# ── Merging of patches ──
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_merged_patches(transporters, seed):
+    from transformers.models.ernie4_5_vl_moe import modeling_ernie4_5_vl_moe as ernie
+    from transformers.models.paddleocr_vl import modeling_paddleocr_vl as paddleocr
+    from transformers.models.video_llama_3 import modeling_video_llama_3 as video_llama
+    from transporters.patches import vision_merging
+
+    torch.manual_seed(seed)
+    grid = grids_of(1 + seed % 4, 2)
+    features = torch.randn(int(grid.prod(1).sum()), 8)
+    config = types.SimpleNamespace(
+        vision_config=types.SimpleNamespace(hidden_size=8, spatial_merge_size=2),
+        text_config=types.SimpleNamespace(hidden_size=6),
+    )
+    projector = paddleocr.PaddleOCRProjector(config)
+    ours = vision_merging._paddleocr_projector(None)(projector, features, grid)
+    torch.testing.assert_close(ours, projector(features, grid), rtol=0, atol=1e-5)
+
+    slicing = ernie.Ernie4_5_VLMoeVariableResolutionResamplerModel._temporal_slicing
+    merged = torch.randn(len(features) // 4, 8)
+    resampler = types.SimpleNamespace(spatial_merge_size=2)
+    ours = vision_merging._ernie_temporal_slices(None)(resampler, merged, grid)
+    assert torch.equal(ours, slicing(resampler, merged, grid))
+
+    merges = torch.randint(1, 5, (len(grid),))
+    grid[:, 1:] = torch.randint(1, 4, (len(grid), 2)) * merges[:, None]
+    features = torch.randn(int(grid.prod(1).sum()), 8)
+    ours = vision_merging._video_llama_3_unshuffle(None)(None, features, grid, merges)
+    theirs = video_llama.VideoLlama3VisionModel.pixel_unshuffle(None, features, grid, merges)
+    torch.testing.assert_close(ours, theirs, rtol=0, atol=1e-5)
+
+
+# ── Lists of images, local attention, masks that eager leaves out ──
+
+
+def test_numbers_of_samples_and_image_sizes_of_idefics(transporters):
+    torch.manual_seed(0)
+    sizes = dict(hidden_size=32, intermediate_size=48, num_hidden_layers=2, num_attention_heads=4)
+    config = transformers.Idefics3Config(
+        vision_config=dict(image_size=32, patch_size=4, **sizes),
+        text_config=dict(model_type="llama", vocab_size=99, num_key_value_heads=2, pad_token_id=0, **sizes),
+        image_token_id=98,
+        scale_factor=2,
+    )
+    model = transformers.Idefics3Model(config).eval()
+
+    def inputs(batch, images, side, text):
+        ids = torch.randint(3, 90, (batch, text + images * side * side // 64))
+        ids[:, 2 : 2 + images * side * side // 64] = 98
+        return {"input_ids": ids, "pixel_values": torch.randn(batch, images, 3, side, side)}
+
+    exported = transporters.DynamoExporter().export(model, inputs(2, 1, 16, 6), config=dict(dynamic=True))
+    check(exported, model, inputs(2, 3, 16, 4))
+    check(exported, model, inputs(2, 2, 32, 9))
+
+
+def test_other_numbers_of_chunks_of_canine(export):
+    torch.manual_seed(0)
+    config = transformers.CanineConfig(
+        hidden_size=32, intermediate_size=48, num_hidden_layers=2, num_attention_heads=4, num_hash_buckets=64,
+        local_transformer_stride=16, max_position_embeddings=128,
+    )  # fmt: skip
+    model = transformers.CanineModel(config).eval()
+
+    def inputs(batch, length, padding):
+        mask = torch.ones(batch, length, dtype=torch.int64)
+        mask[0, length - padding :] = 0
+        return {"input_ids": torch.randint(3, 999, (batch, length)), "attention_mask": mask}
+
+    exported = export(model, inputs(2, 12, 2))
+    check(exported, model, inputs(1, 37, 20))
+    check(exported, model, inputs(3, 64, 0))
+
+
+def test_paligemma_with_and_without_padding(export):
+    """pytorch#147096, transformers#34390; without padding, eager attends to later tokens too."""
+    torch.manual_seed(0)
+    sizes = dict(hidden_size=32, intermediate_size=48, num_hidden_layers=2, num_attention_heads=4)
+    config = transformers.PaliGemmaConfig(
+        vision_config=dict(model_type="siglip_vision_model", image_size=28, patch_size=14, projection_dim=32, **sizes),
+        text_config=dict(model_type="gemma", vocab_size=99, num_key_value_heads=1, head_dim=8, **sizes),
+        image_token_index=98,
+        image_token_id=98,
+        projection_dim=32,
+        hidden_size=32,
+    )
+    model = transformers.PaliGemmaForConditionalGeneration(config).eval()
+
+    def inputs(batch, text, padding):
+        ids = torch.randint(3, 90, (batch, padding + 4 + text))
+        ids[:, padding : padding + 4] = 98
+        mask = torch.ones_like(ids)
+        mask[0, :padding] = 0
+        return {"input_ids": ids, "attention_mask": mask, "pixel_values": torch.randn(batch, 3, 28, 28)}
+
+    exported = export(model, inputs(2, 5, 2))
+    check(exported, model, inputs(1, 8, 0))
+    check(exported, model, inputs(3, 3, 4))

@@ -11,12 +11,15 @@ from typing import Any
 import torch
 
 from . import (
-    delta_rule,
     experts,
-    linear_recurrence,
+    image_lists,
+    linear_attention,
+    local_attention,
     multimodal_rope,
     packed_attention,
     pieces,
+    prefix_masks,
+    recurrences,
     vision_grids,
     vision_merging,
 )
@@ -33,8 +36,11 @@ def entries(model: torch.nn.Module) -> list[tuple[Any, str, Any]]:
         vision_merging,
         multimodal_rope,
         experts,
-        linear_recurrence,
-        delta_rule,
+        linear_attention,
+        recurrences,
+        image_lists,
+        local_attention,
+        prefix_masks,
         pieces,
     )
     return [entry for kind in kinds for entry in kind.entries(model)]

@@ -7,7 +7,7 @@ that nobody looked at gives the tensor that they came from.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -47,16 +47,23 @@ class Sizes(Sequence):
 
 
 class Pieces(Sequence):
-    """What a tensor is split into, made when it is looked at."""
+    """What a tensor is split into along `dim`, made by `split()` when it is looked at."""
 
-    def __init__(self, whole: torch.Tensor, sizes: Sizes, dim: int, split):
+    __class__ = tuple  # code that joins tuples and lists asks for them
+
+    def __init__(self, whole: torch.Tensor, dim: int, split: Callable[[], Sequence[torch.Tensor]]):
         self.whole, self.dim = whole, dim % whole.dim()
-        self._sizes, self._split, self._tensors = sizes, split, None
+        self._split, self._tensors = split, None
 
-    def tensors(self) -> tuple[torch.Tensor, ...]:
+    def tensors(self) -> Sequence[torch.Tensor]:
         if self._tensors is None:
-            self._tensors = tuple(self._split(self.whole, self._sizes.numbers(), self.dim))
+            self._tensors = self._split()
         return self._tensors
+
+    def flattened(self) -> Pieces:
+        """[piece.reshape(-1, piece.shape[-1]) for piece in self]."""
+        whole = self.whole.reshape(-1, self.whole.shape[-1])
+        return Pieces(whole, 0, lambda: [piece.reshape(-1, piece.shape[-1]) for piece in self.tensors()])
 
     def __len__(self):
         return len(self.tensors())
@@ -80,7 +87,7 @@ def _tolist(original):
 def _split(original):
     def split(self, split_size, dim=0):
         if isinstance(split_size, Sizes):
-            return Pieces(self, split_size, dim, original)
+            return Pieces(self, dim, lambda: original(self, split_size.numbers(), dim))
         return original(self, split_size, dim)
 
     return split
@@ -88,7 +95,7 @@ def _split(original):
 
 def _cat(original):
     def cat(tensors, dim=0, **kwargs):
-        if isinstance(tensors, Pieces):
+        if type(tensors) is Pieces:
             same = dim % tensors.whole.dim() == tensors.dim
             tensors = [tensors.whole] if same else tensors.tensors()
         return original(tensors, dim, **kwargs)
@@ -100,16 +107,16 @@ def _of_tensors(original):
     """Functions in C++ take real lists only."""
 
     def function(tensors, *args, **kwargs):
-        return original(tensors.tensors() if isinstance(tensors, Pieces) else tensors, *args, **kwargs)
+        return original(tensors.tensors() if type(tensors) is Pieces else tensors, *args, **kwargs)
 
     return function
 
 
 def settled(outputs: Any) -> Any:
-    """What a model returned, with pieces as tuples of tensors."""
+    """What a model returned, with pieces as tuples and lists of tensors."""
 
     def is_pieces(value) -> bool:
-        return isinstance(value, Pieces)
+        return type(value) is Pieces
 
     if not any(map(is_pieces, _pytree.tree_leaves(outputs))):
         return outputs

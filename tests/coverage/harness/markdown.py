@@ -70,7 +70,7 @@ def verified(results: Results) -> str:
     rows = []
     for mode in (mode for mode in MODES if mode.endswith("-dynamic") and mode in results.modes()):
         passed = [r for r in results.of_mode(mode) if r["status"] == "passed"]
-        for name in ("values", "batch 1", "batch 3", "image", "sample from file"):
+        for name in ("values", "batch 1", "batch 3", "image", "grids", "sample from file"):
             if name not in {label for record in passed for label in record.get("verified", ())}:
                 continue
             count = sum(name in r.get("verified", ()) for r in passed)

@@ -1,4 +1,4 @@
-"""Linear attention with a delta rule, for sequences whose length is a symbol.
+"""Linear attention with a state, for sequences whose length is a symbol.
 
 Why: the state goes from chunk to chunk in a Python loop, so a graph would hold the number of chunks. What the chunks take
 from each other is a triangular system over the whole sequence, which one op solves. That takes memory for the square of
@@ -132,6 +132,27 @@ def _solve(system: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
     return torch.linalg.solve_triangular(system, right, upper=False, unitriangular=True)
 
 
+def _lightning_attention(original):
+    """MiniMax: the whole sequence as one block, with the decays of a block of that size."""
+
+    @functools.wraps(original)
+    def forward(self, hidden_states, *args, **kwargs):
+        length = hidden_states.shape[1]
+        if not isinstance(length, torch.SymInt):
+            return original(self, hidden_states, *args, **kwargs)
+        block_size, buffers = self.block_size, dict(self._buffers)
+        try:
+            self.block_size = length
+            names = ("query_decay", "key_decay", "diagonal_decay")
+            self._buffers.update(zip(names, self.decay_factors(self.slope_rate)))
+            return original(self, hidden_states, *args, **kwargs)
+        finally:
+            self.block_size = block_size
+            self._buffers.update(buffers)
+
+    return forward
+
+
 _FUNCTIONS = {
     "torch_chunk_gated_delta_rule": _gated_delta_rule,
     "chunk_kimi_delta_attention": _kimi_delta_attention,
@@ -140,9 +161,13 @@ _FUNCTIONS = {
 
 def entries(model: torch.nn.Module) -> list[tuple[Any, str, Any]]:
     modules = [sys.modules[name] for name in module_names(model) if name in sys.modules]
-    return [
+    found = [
         (module, name, factory)
         for name, factory in _FUNCTIONS.items()
         for module in modules
         if callable(vars(module).get(name))
     ]
+    minimax = sys.modules.get("transformers.models.minimax.modeling_minimax")
+    if minimax in modules:
+        found.append((minimax.MiniMaxLightningAttention, "forward", _lightning_attention))
+    return found
