@@ -38,18 +38,18 @@ std::vector<py::object> run(Interpreter& interpreter, const std::vector<at::Tens
   return objects;
 }
 
-// ("parameter", "name", value name or None, constant) of each entry of the signature.
+// ("parameter", "name", value name or None, constant, whether the value is a number) of each entry of the signature.
 std::vector<py::tuple> inputs_of(const Program& program) {
   constexpr const char* kKinds[] = {"parameter", "buffer", "constant", "user_input"};
   std::vector<py::tuple> entries;
   for (const InputSpec& input : program.inputs)
     entries.push_back(py::make_tuple(kKinds[static_cast<size_t>(input.kind)], input.target,
                                      input.value ? py::object(py::str(input.value->name())) : py::none(),
-                                     from_constant(input.constant)));
+                                     from_constant(input.constant), input.value && !input.value->is_tensor()));
   return entries;
 }
 
-// The same of the results, and whether it is a number that a run computes.
+// The same of the results; a number can be an expression without a value.
 std::vector<py::tuple> outputs_of(const Program& program) {
   constexpr const char* kKinds[] = {"user_output", "buffer_mutation", "user_input_mutation"};
   std::vector<py::tuple> entries;

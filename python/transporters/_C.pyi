@@ -271,11 +271,12 @@ class Lowering:
 class Program:
     architecture: str
     @property
-    def inputs(self) -> list[tuple[str, str, str | None, Any]]:
-        """("parameter", name, value's name or None, constant) of each entry of the signature."""
+    def inputs(self) -> list[tuple[str, str, str | None, Any, bool]]:
+        """("parameter", name, value's name or None, constant, whether the value is a number) of each entry of the
+        signature."""
     @property
     def outputs(self) -> list[tuple[str, str, str | None, Any, bool]]:
-        """The same of the results, and whether it is a number that a run computes."""
+        """The same of the results; a number can be an expression without a value."""
     @property
     def in_spec(self) -> str: ...
     @property

@@ -23,11 +23,11 @@ class _Signature:
         self.out_spec = pytrees.loads(metadata["out_spec"])
         self.kwarg_names = list(self.in_spec.children()[1].context)
         self.constants = json.loads(metadata["in_constants"])
-        self.inputs = [(path, value is not None, constant) for kind, path, value, constant in program.inputs if kind == "user_input"]
+        self.inputs = [entry[1:] for entry in program.inputs if entry[0] == "user_input"]
 
     def flatten(self, args: tuple, kwargs: dict[str, Any]) -> list[tuple[str, Any]]:
-        """(path, tensor or constant) of each leaf. Constant keyword arguments may be left out. Raises ExportError for what
-        does not fit."""
+        """(path, tensor or constant) of each leaf; a number that the program takes is a 0-dim tensor. Constant keyword
+        arguments may be left out. Raises ExportError for what does not fit."""
         fixed = {name: value for name, value in self.constants.items() if name in self.kwarg_names}
         values = {**fixed, **kwargs}
         missing = [name for name in self.kwarg_names if name not in values]
@@ -39,12 +39,19 @@ class _Signature:
         leaves, spec = _pytree.tree_flatten((args, {name: values[name] for name in self.kwarg_names}))
         if spec.num_leaves != self.in_spec.num_leaves:
             raise ExportError(f"[run] the inputs nest unlike those of the export: {spec} and {self.in_spec}")
-        for leaf, (path, is_tensor, constant) in zip(leaves, self.inputs):
-            if is_tensor and not isinstance(leaf, torch.Tensor):
-                raise ExportError(f"[run] '{path}': a tensor is expected where a {type(leaf).__name__} is given")
-            if not is_tensor and (isinstance(leaf, torch.Tensor) or leaf != constant):
-                raise ExportError(f"[run] '{path}' is {constant!r} in this export, given is {leaf!r}; export it with that value")
-        return [(path, leaf) for leaf, (path, _, _) in zip(leaves, self.inputs)]
+        return [(entry[0], _checked(leaf, *entry)) for leaf, entry in zip(leaves, self.inputs)]
+
+
+def _checked(leaf: Any, path: str, value: str | None, constant: Any, is_number: bool) -> Any:
+    """The leaf of a call as the signature's entry takes it."""
+    if is_number and isinstance(leaf, (bool, int, float)):
+        return torch.tensor(leaf)
+    if value is not None and not isinstance(leaf, torch.Tensor):
+        expected = "number" if is_number else "tensor"
+        raise ExportError(f"[run] '{path}': a {expected} is expected where a {type(leaf).__name__} is given")
+    if value is None and (isinstance(leaf, torch.Tensor) or leaf != constant):
+        raise ExportError(f"[run] '{path}' is {constant!r} in this export, given is {leaf!r}; export it with that value")
+    return leaf
 
 
 class DynamoProgram:

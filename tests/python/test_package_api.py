@@ -202,7 +202,7 @@ def test_optional_arguments_and_unused_tensors_are_kept(exporter):
     check(exported, model, **inputs)
     assert exported(**inputs)[1] is None
     program = exported.components["model"].program._component.program
-    assert [target for kind, target, value, _ in program.inputs if value is not None] == ["x", "unused"]
+    assert [target for _, target, value, *_ in program.inputs if value is not None] == ["x", "unused"]
     if exporter is OnnxExporter:
         assert [value.name for value in exported.session().get_inputs()] == ["x", "unused"]
 

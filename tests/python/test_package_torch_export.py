@@ -100,6 +100,20 @@ def test_a_mutated_buffer_of_an_exported_program(exporter):
 
 
 @both
+def test_a_number_that_torch_kept_dynamic_is_an_input(exporter):
+    class Rows(nn.Module):
+        def forward(self, x, n):
+            return x[:n] * n
+
+    traced = torch.export.export(Rows(), (X, 3), dynamic_shapes={"x": None, "n": Dim.DYNAMIC})
+    exported = exporter().export(traced)
+    for n in (2, 4):
+        assert torch.equal(exported(X, n), X[:n] * n)
+    with pytest.raises(ExportError, match="'n': a number is expected where a str is given"):
+        exported(X, "3")
+
+
+@both
 def test_an_exported_program_needs_no_samples(exporter):
     traced = torch.export.export(nn.Linear(4, 2), (X,))
     with pytest.raises(ExportError, match="leave sample inputs out"):
