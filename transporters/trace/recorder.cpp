@@ -12,7 +12,7 @@
 #include "transporters/trace/module_scope.h"
 #include "transporters/trace/preserve.h"
 #include "transporters/trace/probe.h"
-#include "transporters/trace/shape_rules/pointwise_layout.h"
+#include "transporters/trace/pointwise_layout.h"
 #include "transporters/trace/shape_rules/shape_rules.h"
 
 namespace transporters {

@@ -188,9 +188,13 @@ void add_outputs(const Job& job, Recorder& recorder, const std::vector<at::Tenso
 
 // Sizes written with symbols that were unified or fixed are brought to their final form.
 void simplify_sizes(Graph& graph, const ShapeEnv& env) {
+  // A symbol that the graph computes keeps its source, whatever conditions say of it: they are asserted of it.
+  const auto is_computed = [&](const Expr& expr) {
+    return expr.kind() == symbolic::Kind::Symbol && !env.hint(expr);
+  };
   const auto simplify = [&](std::vector<Expr>& sizes) {
     for (Expr& size : sizes)
-      if (!size.is_constant()) size = env.simplify(size);
+      if (!size.is_constant()) size = is_computed(env.resolve(size)) ? env.resolve(size) : env.simplify(size);
   };
   const auto simplify_type = [&](Value* value) {
     ValueType type = value->type();
@@ -200,7 +204,7 @@ void simplify_sizes(Graph& graph, const ShapeEnv& env) {
       if (tensor->strides == contiguous_strides(tensor->sizes)) tensor->strides.clear();
     } else {
       auto& number = std::get<NumberType>(type);
-      number.expr = env.simplify(number.expr);
+      number.expr = env.resolve(number.expr);
     }
     value->set_type(std::move(type));
   };
@@ -223,7 +227,7 @@ void simplify_sizes(Graph& graph, const ShapeEnv& env) {
 // Ranges of the symbols that are still in the graph, and the asserts as nodes.
 void record_constraints(Program& program, const ShapeEnv& env) {
   for (const symbolic::RuntimeAssert& assertion : env.runtime_asserts()) {
-    const Expr condition = env.simplify(assertion.condition);
+    const Expr condition = env.resolve(assertion.condition);
     if (condition.as_boolean() == true) continue;
     program.graph->append("aten::_assert_scalar",
                           {{"self", condition},

@@ -1,4 +1,4 @@
-#include "transporters/trace/shape_rules/pointwise_layout.h"
+#include "transporters/trace/pointwise_layout.h"
 
 #include <algorithm>
 #include <utility>
