@@ -94,7 +94,7 @@ class ProgramLowering {
       if (!name.empty()) model_.graph->reserve(name);
     }
     for (const AtenNode& node : *program_.graph) translate(node);
-    assert_data();
+    assert_conditions();
     // What the caller asked for first, then the state that was changed.
     for (const bool is_user : {true, false}) {
       for (size_t i = 0; i < program_.outputs.size(); ++i) {
@@ -231,13 +231,13 @@ class ProgramLowering {
     graph.add_output(value);
   }
 
-  // Conditions on the data that the traced code took for granted. ONNX has no op that stops a run, but reading past the
+  // Conditions on sizes and data that the traced code took for granted. ONNX has no op that stops a run, but reading past the
   // end of a constant does: the zero that is read becomes part of an output.
-  void assert_data() {
+  void assert_conditions() {
     Value* holds = nullptr;
     for (const AtenNode& node : *program_.graph) {
       const Expr* condition = node.is("aten::_assert_scalar") ? std::get_if<Expr>(&node.get("self")) : nullptr;
-      if (condition == nullptr || !depends_on_data(*condition)) continue;
+      if (condition == nullptr || !is_told(*condition)) continue;
       Value* next = lowering_.number(*condition, ScalarType::Bool);
       holds = holds ? lowering_.emit("And", {holds, next}) : next;
     }
@@ -246,12 +246,11 @@ class ProgramLowering {
     zero_ = lowering_.emit("Gather", {lowering_.vector(std::vector<int64_t>{0}), violated});
   }
 
-  bool depends_on_data(const Expr& expr) const {
-    for (const std::string& symbol : expr.symbols()) {
-      const auto source = lowering_.sources_.find(symbol);
-      if (source != lowering_.sources_.end() && source->second.value->producer() != nullptr) return true;
-    }
-    return false;
+  // Whether every symbol's value can be had.
+  bool is_told(const Expr& expr) const {
+    for (const std::string& symbol : expr.symbols())
+      if (!lowering_.sources_.contains(symbol)) return false;
+    return true;
   }
 
   // The output, made to need the conditions on the data.
@@ -266,7 +265,7 @@ class ProgramLowering {
   Model& model_;
   const LowerOptions& options_;
   Lowering lowering_;
-  Value* zero_ = nullptr;  // a number that can be read when the data is as the trace took it to be
+  Value* zero_ = nullptr;  // a number that can be read when the conditions hold
 };
 
 Model lower(const Program& program, const LowerOptions& options) {

@@ -26,7 +26,7 @@ Outputs sym_numel(Lowering& l, const AtenNode& n) {
   return {l.size(symbolic::product(n.tensor("self")->sizes()))};
 }
 
-// Conditions that hold while the program is run with sizes it was exported for; a model file has no way to stop.
+// Asserts become part of an output (ProgramLowering::assert_conditions); these have no values of their own.
 Outputs dropped(Lowering&, const AtenNode&) { return {}; }
 
 // _functional_assert_* pass a token on, which nothing reads.
