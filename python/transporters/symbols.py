@@ -65,6 +65,7 @@ _METHODS = {
     "sqrt": lambda node: node.sym_float().pow(node.wrap_float(0.5)),
     "sym_sqrt": lambda node: node.sym_float().pow(node.wrap_float(0.5)),
     "sym_sum": lambda node, nodes: functools.reduce(lambda a, b: a.add(b), nodes),
+    "str": repr,
     "maybe_as_int": _C.maybe_as_int,
     "maybe_as_float": lambda node: None,
     "maybe_as_bool": _C.maybe_as_bool,

@@ -95,6 +95,7 @@ def _split(original):
 
 def _cat(original):
     def cat(tensors, dim=0, **kwargs):
+        dim = kwargs.pop("axis", dim)  # NumPy's name, which torch takes too
         if type(tensors) is Pieces:
             same = dim % tensors.whole.dim() == tensors.dim
             tensors = [tensors.whole] if same else tensors.tensors()
