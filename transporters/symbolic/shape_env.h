@@ -87,9 +87,6 @@ class ShapeEnv {
   // The expression with equalities and specialisations applied and with what the ranges allow simplified away
   // (Max(batch, 1) is batch where batch >= 1; Mod(4*s, 4) is 0).
   Expr simplify(const Expr& expr) const;
-  // The expression with equalities and specialisations applied, and nothing that conditions say: for the conditions
-  // themselves, which would make each other true.
-  Expr resolve(const Expr& expr) const { return expr.substitute(replacements_); }
   // Interval that contains every value of `expr` (integer type) over the ranges of its symbols.
   Range bounds(const Expr& expr) const;
   // The value at the hints; nullopt when an unbacked symbol is inside.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <unordered_map>
 #include <utility>
 
 #include "transporters/error.h"
@@ -186,6 +187,20 @@ void add_outputs(const Job& job, Recorder& recorder, const std::vector<at::Tenso
   }
 }
 
+// The expression with equalities and specialisations applied, and nothing that conditions say: for the conditions
+// themselves, which would make each other true.
+Expr resolve(const ShapeEnv& env, Expr expr) {
+  std::unordered_map<std::string, Expr> replacements;
+  for (const auto& equality : env.equalities()) replacements.emplace(equality.symbol, equality.by);
+  for (const auto& fixed : env.specializations()) replacements.insert_or_assign(fixed.symbol, Expr(fixed.value));
+  for (size_t i = 0; i <= replacements.size(); ++i) {  // what a symbol was replaced by may have been replaced since
+    Expr next = expr.substitute(replacements);
+    if (next == expr) break;
+    expr = std::move(next);
+  }
+  return expr;
+}
+
 // Sizes written with symbols that were unified or fixed are brought to their final form.
 void simplify_sizes(Graph& graph, const ShapeEnv& env) {
   // A symbol that the graph computes keeps its source, whatever conditions say of it: they are asserted of it.
@@ -194,7 +209,7 @@ void simplify_sizes(Graph& graph, const ShapeEnv& env) {
   };
   const auto simplify = [&](std::vector<Expr>& sizes) {
     for (Expr& size : sizes)
-      if (!size.is_constant()) size = is_computed(env.resolve(size)) ? env.resolve(size) : env.simplify(size);
+      if (!size.is_constant()) size = is_computed(resolve(env, size)) ? resolve(env, size) : env.simplify(size);
   };
   const auto simplify_type = [&](Value* value) {
     ValueType type = value->type();
@@ -204,7 +219,7 @@ void simplify_sizes(Graph& graph, const ShapeEnv& env) {
       if (tensor->strides == contiguous_strides(tensor->sizes)) tensor->strides.clear();
     } else {
       auto& number = std::get<NumberType>(type);
-      number.expr = env.resolve(number.expr);
+      number.expr = resolve(env, number.expr);
     }
     value->set_type(std::move(type));
   };
@@ -227,7 +242,7 @@ void simplify_sizes(Graph& graph, const ShapeEnv& env) {
 // Ranges of the symbols that are still in the graph, and the asserts as nodes.
 void record_constraints(Program& program, const ShapeEnv& env) {
   for (const symbolic::RuntimeAssert& assertion : env.runtime_asserts()) {
-    const Expr condition = env.resolve(assertion.condition);
+    const Expr condition = resolve(env, assertion.condition);
     if (condition.as_boolean() == true) continue;
     program.graph->append("aten::_assert_scalar",
                           {{"self", condition},
