@@ -107,7 +107,20 @@ void SizeNodes::declare(const std::string& name, const Expr& value) {
   Json& values = value.type() == Type::Integer ? graph_.sym_int_values
                  : value.type() == Type::Real  ? graph_.sym_float_values
                                                : graph_.sym_bool_values;
-  values[name] = value_json(value);
+  // torch.export.load has no place for the symbol of a boolean that the data decides: as in torch's own files, the value
+  // stands that the program asserts.
+  values[name] = value.type() == Type::Boolean && reads_boolean(value) ? Json{{"as_bool", true}} : value_json(value);
+}
+
+bool SizeNodes::reads_boolean(const Expr& expr) const {
+  if (expr.is_constant()) return false;
+  for (const std::string& symbol : expr.symbols()) {
+    const auto source = sources_.find(symbol);
+    if (source == sources_.end() || source->second.dim) continue;
+    const auto* number = std::get_if<NumberType>(&source->second.value->type());
+    if (number != nullptr && number->expr.type() == Type::Boolean) return true;
+  }
+  return false;
 }
 
 Json SizeNodes::define(const Value* number) {

@@ -57,6 +57,7 @@ class SizeNodes {
   std::string emit_chain(const char* target, const std::vector<Expr>& operands,
                          Expr (*combine)(const Expr&, const Expr&));
   std::string call(const char* target, const std::vector<std::pair<const char*, Json>>& inputs, const Expr& value);
+  bool reads_boolean(const Expr& expr) const;
   void declare(const std::string& name, const Expr& value);
   // schema.Argument of a node's name by the type of its value.
   static Json named(const std::string& name, symbolic::Type type);

@@ -97,6 +97,10 @@ std::string advice_on_ties(const std::string& message, const std::vector<TraceIn
 // Whether the node is what dropout, batch norm and their kind do in training mode only.
 bool is_training_form(const Node& node) {
   const auto base = node.schema().base_name();
+  // Without running statistics those of the batch are what eval takes, too.
+  const bool keeps_none = node.schema().find("running_mean") ? node.is_none("running_mean")
+                                                             : node.op() == "aten::_native_batch_norm_legit.no_stats";
+  if (keeps_none) return false;
   for (const char* argument : {"train", "training"}) {
     if (!node.schema().find(argument)) continue;
     const Argument* value = node.try_get(argument);

@@ -241,8 +241,13 @@ void simplify_sizes(Graph& graph, const ShapeEnv& env) {
 
 // Ranges of the symbols that are still in the graph, and the asserts as nodes.
 void record_constraints(Program& program, const ShapeEnv& env) {
+  std::set<std::string> answers;
+  for (const auto& answer : env.data_answers()) answers.insert(answer.condition.str());
   for (const symbolic::RuntimeAssert& assertion : env.runtime_asserts()) {
-    const Expr condition = resolve(env, assertion.condition);
+    // What fixes a number or answers for data must hold as it stands; an answer for other sizes often serves more sizes
+    // than its condition says.
+    const bool is_fixed = assertion.condition.kind() == symbolic::Kind::Equal || answers.contains(assertion.condition.str());
+    const Expr condition = is_fixed ? resolve(env, assertion.condition) : env.simplify(assertion.condition);
     if (condition.as_boolean() == true) continue;
     program.graph->append("aten::_assert_scalar",
                           {{"self", condition},
