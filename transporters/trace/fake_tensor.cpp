@@ -4,26 +4,16 @@
 #include <tuple>
 
 #include "transporters/symbolic/sym_node.h"
+#include "transporters/trace/pointwise_layout.h"
 #include "transporters/trace/shape_rules/shape_rules.h"
 
 namespace transporters {
 namespace {
 
-// Stands in for an unbacked size where code insists on a plain integer that only describes layout.
-constexpr int64_t kUnbackedStandIn = 4099;
-
 std::vector<int64_t> at_hints(const std::vector<Expr>& exprs, const symbolic::ShapeEnv& env) {
   std::vector<int64_t> values;
   values.reserve(exprs.size());
-  for (const auto& expr : exprs) {
-    // Each unbacked size by itself, so that strides keep their order.
-    const auto value = env.simplify(expr).evaluate([&](std::string_view symbol) -> std::optional<int64_t> {
-      const auto* info = env.try_info(symbol);
-      return info && info->hint ? *info->hint : kUnbackedStandIn;
-    });
-    const auto* integer = value ? std::get_if<int64_t>(&*value) : nullptr;
-    values.push_back(integer ? *integer : kUnbackedStandIn);
-  }
+  for (const auto& expr : exprs) values.push_back(layout_hint(expr, env));
   return values;
 }
 

@@ -14,18 +14,9 @@ struct Operand {
   std::vector<int64_t> strides;  // one per dim of the result; 0 where it is broadcast
 };
 
-int64_t at_hint(const Expr& size, const symbolic::ShapeEnv& env) {
-  const auto value = env.simplify(size).evaluate([&](std::string_view symbol) -> std::optional<int64_t> {
-    const auto* info = env.try_info(symbol);
-    return info && info->hint ? *info->hint : kUnknownSize;
-  });
-  const auto* integer = value ? std::get_if<int64_t>(&*value) : nullptr;
-  return integer ? *integer : kUnknownSize;
-}
-
 std::vector<int64_t> at_hints(const std::vector<Expr>& sizes, const symbolic::ShapeEnv& env) {
   std::vector<int64_t> values;
-  for (const Expr& size : sizes) values.push_back(at_hint(size, env));
+  for (const Expr& size : sizes) values.push_back(layout_hint(size, env));
   return values;
 }
 
@@ -50,6 +41,15 @@ int order(size_t a, size_t b, const std::vector<Operand>& operands, const std::v
 }
 
 }  // namespace
+
+int64_t layout_hint(const Expr& expr, const symbolic::ShapeEnv& env) {
+  const auto value = env.simplify(expr).evaluate([&](std::string_view symbol) -> std::optional<int64_t> {
+    const auto* info = env.try_info(symbol);
+    return info && info->hint ? *info->hint : kUnknownSize;
+  });
+  const auto* integer = value ? std::get_if<int64_t>(&*value) : nullptr;
+  return integer ? *integer : kUnknownSize;
+}
 
 void keep_layout(const Node& node, std::vector<ValueType>& types, const symbolic::ShapeEnv& env) {
   if (types.empty() || !std::holds_alternative<TensorType>(types[0])) return;
