@@ -2,6 +2,7 @@
 
 #include <ATen/ATen.h>
 
+#include <algorithm>
 #include <fstream>
 #include <iterator>
 
@@ -19,7 +20,7 @@ namespace fs = std::filesystem;
 
 class Pt2Artifact : public Artifact {
  public:
-  explicit Pt2Artifact(const fs::path& file) : program_(dynamo::load(file)), interpreter_(program_) {
+  explicit Pt2Artifact(Program program) : program_(std::move(program)), interpreter_(program_) {
     symbolic::ShapeEnv env;
     for (const auto& [symbol, range] : program_.ranges) env.add_symbol({.name = symbol, .range = range});
     for (const auto& input : program_.inputs) {
@@ -137,12 +138,18 @@ const ManifestEntry& find_component(const Export& exported, const std::string& c
                                 : "there is no component '" + component + "'" + did_you_mean(component, names));
 }
 
+std::string model_in_file(const Export& exported, const ManifestEntry& component) {
+  const auto same_file = [&](const ManifestEntry& entry) { return entry.file == component.file; };
+  const auto count = std::count_if(exported.components.begin(), exported.components.end(), same_file);
+  return count > 1 ? component.component : "";
+}
+
 std::unique_ptr<Artifact> open_artifact(const Export& exported, const ManifestEntry& component,
                                         const std::string& onnxruntime) {
   const fs::path file = exported.folder / component.file;
   switch (exported.format) {
     case ExportFormat::Dynamo:
-      return std::make_unique<Pt2Artifact>(file);
+      return std::make_unique<Pt2Artifact>(dynamo::load(file, model_in_file(exported, component)));
     case ExportFormat::Onnx:
       return std::make_unique<OnnxArtifact>(file, onnxruntime);
     default:

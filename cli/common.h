@@ -31,6 +31,7 @@ using Command = std::function<int()>;
 // Each adds one command to the program; parsing its name sets `chosen`.
 void add_export(CLI::App& app, Command& chosen);
 void add_verify(CLI::App& app, Command& chosen);
+void add_generate(CLI::App& app, Command& chosen);
 void add_run(CLI::App& app, Command& chosen);
 void add_inspect(CLI::App& app, Command& chosen);
 void add_list(CLI::App& app, Command& chosen);

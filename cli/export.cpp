@@ -30,6 +30,9 @@ struct ExportArguments {
   std::string attention;  // "": sdpa
   std::optional<int64_t> batch;
   std::optional<int64_t> sequence;
+  bool generation = false;
+  GenerationOptions generation_options;
+  bool single_file = false;
   bool json = false;
 };
 
@@ -124,7 +127,10 @@ Result export_checkpoint(const ExportArguments& arguments, const Config& config,
   progress.step("tracing " + result.architecture);
   const ModelInputs inputs =
       model->example_inputs(arguments.batch.value_or(kExampleBatch), arguments.sequence.value_or(kExampleSequence));
-  result.exported = Exporter().export_model(model, inputs, config);
+  if (arguments.generation)
+    result.exported = Exporter().export_for_generation(model, inputs, config, arguments.generation_options);
+  else
+    result.exported = Exporter().export_model(model, inputs, config);
   result.export_seconds = watch.lap();
   return result;
 }
@@ -133,11 +139,11 @@ template <typename Exporter, typename Config>
 Result convert_pt2(const ExportArguments& arguments, const Config& config, Progress& progress) {
   const bool for_checkpoints = arguments.dynamic || !arguments.dynamic_shapes.empty() || !arguments.dtype.empty() ||
                                !arguments.architecture.empty() || !arguments.attention.empty() || arguments.batch ||
-                               arguments.sequence;
+                               arguments.sequence || arguments.generation;
   if (for_checkpoints)
     throw UsageError(
-        "a .pt2 has its sizes and types: --dynamic, --dynamic-shapes, --dtype, --architecture, --attention, --batch "
-        "and --sequence go with a checkpoint folder");
+        "a .pt2 has its sizes and types: --dynamic, --dynamic-shapes, --dtype, --architecture, --attention, --batch, "
+        "--sequence and --generation go with a checkpoint folder");
   Result result;
   Stopwatch watch;
   progress.step("reading " + arguments.source);
@@ -180,9 +186,21 @@ void print_result(const ExportArguments& arguments, ExportFormat format, const R
   for (const auto& [name, bytes] : files) std::cout << "  " << name << "  " << bytes_text(bytes) << "\n";
 }
 
+void check_generation(const ExportArguments& arguments, ExportFormat format) {
+  if (!arguments.generation && arguments.generation_options.multi_token_decode)
+    throw UsageError("--multi-token-decode goes with --generation");
+  if (!arguments.generation && arguments.generation_options.static_cache_length)
+    throw UsageError("--static-cache goes with --generation");
+  if (arguments.generation && !arguments.dynamic_shapes.empty())
+    throw UsageError("--dynamic-shapes names the axes of one graph: with --generation, take --dynamic");
+  if (arguments.single_file && format != ExportFormat::Dynamo)
+    throw UsageError("--single-file goes with --to dynamo; the graphs of an ONNX export share one data file as it is");
+}
+
 int run_export(const ExportArguments& arguments) {
   const ExportFormat format = read_option("--to", [&] { return parse_export_format(arguments.to); });
   check_available(format);
+  check_generation(arguments, format);
   const fs::path source = arguments.source;
   if (!fs::exists(source)) throw UsageError("there is no file or folder '" + arguments.source + "'");
   const bool is_pt2 = source.extension() == ".pt2" && fs::is_regular_file(source);
@@ -205,7 +223,7 @@ int run_export(const ExportArguments& arguments) {
       config);
   Stopwatch watch;
   progress.step("writing " + arguments.out);
-  result.files = result.exported->save_pretrained(arguments.out);
+  result.files = result.exported->save_pretrained(arguments.out, arguments.single_file);
   result.write_seconds = watch.lap();
   progress.clear();
   print_result(arguments, format, result);
@@ -242,6 +260,16 @@ void add_export(CLI::App& app, Command& chosen) {
       ->check(CLI::Range(int64_t{1}, kLargestExample));
   command->add_option("--sequence", arguments->sequence, "Length of the example that is traced")
       ->check(CLI::Range(int64_t{1}, kLargestExample));
+  command->add_flag("--generation", arguments->generation,
+                    "A graph for each stage of generating: prefill and decode, the cache going through them");
+  command->add_flag("--multi-token-decode", arguments->generation_options.multi_token_decode,
+                    "decode takes any number of tokens (with --dynamic), not one");
+  command
+      ->add_option("--static-cache", arguments->generation_options.static_cache_length,
+                   "A cache of fixed size for that many tokens, written in place")
+      ->check(CLI::Range(int64_t{1}, kLargestExample));
+  command->add_flag("--single-file", arguments->single_file,
+                    "One .pt2 with all graphs and each weight once, in place of a .pt2 for each");
   command->add_flag("--json", arguments->json, "Print the result as JSON");
   add_unavailable_export_options(*command);
   command->callback([&chosen, arguments] { chosen = [arguments] { return run_export(*arguments); }; });

@@ -54,9 +54,9 @@ GraphNode describe(const Node& node) {
   return described;
 }
 
-InspectedFile inspect_pt2(const fs::path& file) {
+InspectedFile inspect_pt2(const fs::path& file, const std::string& model) {
   InspectedFile inspected;
-  const Program program = dynamo::load(file);
+  const Program program = dynamo::load(file, model);
   Json json{{"format", "dynamo"}, {"file_bytes", fs::file_size(file)}};
   if (!program.architecture.empty()) json["architecture"] = program.architecture;
   json["inputs"] = Json::array();
@@ -198,7 +198,8 @@ struct Inspected {
   std::vector<InspectedFile> files;
 };
 
-InspectedFile inspect_file(const fs::path& path);
+// `model` names one of several in a .pt2; "" is the only one.
+InspectedFile inspect_file(const fs::path& path, const std::string& model = "");
 
 Inspected inspect_export(const fs::path& folder) {
   Inspected inspected;
@@ -214,7 +215,7 @@ Inspected inspect_export(const fs::path& folder) {
     component["packages"] = Json::object();
     for (const auto& [name, version] : entry.metadata.packages) component["packages"][name] = version;
     component["config"] = Json::parse(entry.metadata.export_config);
-    InspectedFile file = inspect_file(folder / entry.file);
+    InspectedFile file = inspect_file(folder / entry.file, model_in_file(exported, entry));
     component.update(file.report);
     json["components"][entry.component] = component;
     file.title = entry.component;
@@ -225,10 +226,10 @@ Inspected inspect_export(const fs::path& folder) {
   return inspected;
 }
 
-InspectedFile inspect_file(const fs::path& path) {
+InspectedFile inspect_file(const fs::path& path, const std::string& model) {
   if (!fs::exists(path)) throw UsageError("there is no file or folder '" + path.string() + "'");
   const std::string extension = path.extension();
-  if (extension == ".pt2") return inspect_pt2(path);
+  if (extension == ".pt2") return inspect_pt2(path, model);
   if (extension == ".onnx") return inspect_onnx(path);
   if (extension == ".safetensors") return inspect_safetensors(path);
   throw Error(ErrorContext{.stage = "inspect", .file = path.string()},

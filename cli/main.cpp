@@ -4,7 +4,6 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/common.h"
-#include "cli/unavailable.h"
 #include "transporters/error.h"
 #include "transporters/version.h"
 
@@ -60,10 +59,10 @@ int run(int argc, char** argv) {
   Command chosen;
   add_export(app, chosen);
   add_verify(app, chosen);
+  add_generate(app, chosen);
   add_run(app, chosen);
   add_inspect(app, chosen);
   add_list(app, chosen);
-  add_unavailable_commands(app, chosen);
   try {
     check_command(app, argc, argv);
     app.parse(argc, argv);

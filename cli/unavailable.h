@@ -8,8 +8,7 @@
 
 namespace transporters::cli {
 
-// Adds the commands, and to `export` the options, that only give an error.
-void add_unavailable_commands(CLI::App& app, Command& chosen);
+// Adds to `export` the options that only give an error.
 void add_unavailable_export_options(CLI::App& command);
 
 // Throws UsageError for a format without an exporter.

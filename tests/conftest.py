@@ -36,7 +36,20 @@ TINY_MODELS = {
         "Gemma3ForCausalLM",
     ),
     "gpt2": (dict(), "GPT2LMHeadModel"),
+    "mixtral": (dict(num_key_value_heads=2, num_local_experts=4, num_experts_per_tok=2), "MixtralForCausalLM"),
+    "qwen3_moe": (
+        dict(
+            num_key_value_heads=2,
+            head_dim=8,
+            num_experts=4,
+            num_experts_per_tok=2,
+            moe_intermediate_size=24,
+            mlp_only_layers=[0],
+        ),
+        "Qwen3MoeForCausalLM",
+    ),
     "roberta": (dict(pad_token_id=1), "RobertaModel"),
+    "t5": (dict(d_kv=8, d_ff=48, decoder_start_token_id=0, pad_token_id=0), "T5ForConditionalGeneration"),
     "vit": (dict(image_size=24, patch_size=8), "ViTModel"),
 }
 

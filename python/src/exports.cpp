@@ -146,7 +146,8 @@ void bind_exports(py::module_& module) {
            })
       .def("set_config_files", &ExportedModel::set_config_files)
       .def("save", &ExportedModel::save, py::call_guard<py::gil_scoped_release>())
-      .def("save_pretrained", &ExportedModel::save_pretrained, py::call_guard<py::gil_scoped_release>());
+      .def("save_pretrained", &ExportedModel::save_pretrained, py::arg("folder"), py::arg("single_file") = false,
+           py::call_guard<py::gil_scoped_release>());
 }
 
 }  // namespace transporters::python

@@ -248,14 +248,18 @@ class ExportedModel:
             self._module = program.module() if isinstance(program, DynamoProgram) else program
         return self._module(*args, **kwargs)
 
-    def save_pretrained(self, save_directory: str | os.PathLike) -> None:
+    def save_pretrained(self, save_directory: str | os.PathLike, *, single_file: bool = False) -> None:
         """Writes the folder that transformers' ExportedModel.from_pretrained loads: one file a component, export.json,
-        config.json. It appears whole or not at all."""
+        config.json. It appears whole or not at all.
+
+        ONNX components share one data file, with each weight once. Each `.pt2` holds its weights; with `single_file` they
+        are models of one archive, `model.pt2`, with each weight once: torch.export.pt2_archive loads it, transformers
+        does not."""
         model = _C.ExportedModel(str(self.export_format), self._config)
         for name, component in self.components.items():
             model.add(name, component.program._component)
         model.set_config_files(self._config_files)
-        model.save_pretrained(os.fspath(save_directory))
+        model.save_pretrained(os.fspath(save_directory), single_file)
 
     def __repr__(self) -> str:
         return f"ExportedModel(format={str(self.export_format)!r}, components={list(self.components)})"

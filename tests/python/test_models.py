@@ -34,6 +34,9 @@ def leaves(output):
     for name, value in output.items():
         if isinstance(value, torch.Tensor):
             result[name] = value
+        elif isinstance(value, transformers.EncoderDecoderCache):
+            for part in ("self_attention_cache", "cross_attention_cache"):
+                result |= leaves({f"{name}.{part}": getattr(value, part)})
         elif isinstance(value, transformers.DynamicCache):
             for i, layer in enumerate(value.layers):
                 result[f"{name}.layers.{i}.keys"] = layer.keys
@@ -78,8 +81,9 @@ def close(found, expected, dtype, name=""):
     )
 
 
-def compare(model, folder, eager_forward, calls, dtype="float32", flags=None):
-    """Runs `calls` (dicts of inputs) in both and compares every leaf, its type, and the parameters' names."""
+def compare(model, folder, eager_forward, calls, dtype="float32", flags=None, names=True):
+    """Runs `calls` (dicts of inputs) in both and compares every leaf, its type, and the parameters' names (where those
+    of transformers' modules are the checkpoint's)."""
     results = eager_forward(folder, [(call, None) for call in calls], **(flags or {}))
     for call, (found, metadata) in zip(calls, results, strict=True):
         with torch.no_grad():
@@ -92,8 +96,9 @@ def compare(model, folder, eager_forward, calls, dtype="float32", flags=None):
             assert found[name].shape == value.shape, name
             assert found[name].dtype == value.dtype, name
             close(found[name], value, dtype, name)
-    names = [name for name, _ in model.named_parameters(remove_duplicate=False)]
-    assert results[0][1]["parameters"].split() == names
+    if names:
+        found_names = [name for name, _ in model.named_parameters(remove_duplicate=False)]
+        assert results[0][1]["parameters"].split() == found_names
     return results
 
 
@@ -240,6 +245,52 @@ DECODER_HEADS = ["Model", "ForSequenceClassification", "ForTokenClassification",
 def test_decoder_heads(tiny_checkpoint, eager_forward, model_type, prefix, head):
     folder = tiny_checkpoint(model_type, prefix + head, pad_token_id=PAD, num_labels=3)
     compare(load(folder), folder, eager_forward, all_sizes())
+
+
+EXPERTS = {
+    "mixtral": {"top-2": dict(), "top-1": dict(num_experts_per_tok=1), "window": dict(sliding_window=4)},
+    "qwen3_moe": {
+        "top-2": dict(),
+        "normalized": dict(norm_topk_prob=True, mlp_only_layers=[]),
+        "every-other": dict(decoder_sparse_step=2, mlp_only_layers=[]),
+    },
+}
+EXPERT_CASES = [(m, name, fields) for m, cases in EXPERTS.items() for name, fields in cases.items()]
+
+
+@pytest.mark.parametrize(
+    "model_type,fields", [(m, f) for m, _, f in EXPERT_CASES], ids=[f"{m}-{n}" for m, n, _ in EXPERT_CASES]
+)
+def test_mixture_of_experts(tiny_checkpoint, eager_forward, model_type, fields):
+    """transformers stacks the experts' weights while it loads; the native models have them as the file does."""
+    folder = tiny_checkpoint(model_type, **fields)
+    compare(load(folder), folder, eager_forward, all_sizes(), names=False)
+
+
+@pytest.mark.parametrize("model_type", ["mixtral", "qwen3_moe"])
+def test_mixture_of_experts_in_half_type(tiny_checkpoint, eager_forward, model_type):
+    folder = tiny_checkpoint(model_type, dtype="bfloat16")
+    compare(load(folder, "bfloat16"), folder, eager_forward, [padded_inputs(2, 5, "left")], "bfloat16", names=False)
+
+
+T5 = {
+    "relu": dict(),
+    "gated": dict(feed_forward_proj="gated-gelu", tie_word_embeddings=False),
+    "deep": dict(num_decoder_layers=3, relative_attention_num_buckets=8, relative_attention_max_distance=9),
+}
+
+
+@pytest.mark.parametrize("attention", ["sdpa", "eager"])
+@pytest.mark.parametrize("fields", T5.values(), ids=T5)
+def test_t5(tiny_checkpoint, eager_forward, fields, attention):
+    """optimum-executorch#230: padding of the encoder, on either side, and positions at every length."""
+    folder = tiny_checkpoint("t5", **fields)
+    calls = []
+    for (batch, length), side in itertools.product(SIZES, ("left", "right")):
+        call = padded_inputs(batch, length, side)
+        call["decoder_input_ids"] = padded_inputs(batch, 14 - length, side)["input_ids"]
+        calls.append(call)
+    compare(load(folder, attention=attention), folder, eager_forward, calls, flags={"attention": attention})
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])

@@ -251,6 +251,35 @@ output %add = user "after"
   CHECK(at::equal(results[1].toTensor(), at::ones({2, 3})));
 }
 
+TEST_CASE("entries of a user input are replaced in place, and the input is the output of its name") {
+  Interpreter interpreter(parse(R"(program
+input %x: f32[3, 2] = user "cache"
+input %index: i64[1] = user "index"
+input %source: f32[1, 2] = user "source"
+%index_copy: f32[3, 2] = aten::index_copy(self=%x, dim=0, index=%index, source=%source)
+%sum: f32[] = aten::sum(self=%index_copy)
+output %index_copy = input_mutation "cache"
+output %index_copy = user "cache"
+output %sum = user "sum"
+)"));
+  const auto x = at::zeros({3, 2});
+  std::vector<const void*> made;
+  interpreter.observe([&](size_t node, const std::vector<c10::IValue>& outputs) {
+    if (node == 0) made.push_back(outputs[0].toTensor().data_ptr());
+  });
+  for (int64_t row = 0; row < 3; ++row) {
+    const auto results = interpreter.run({x, at::tensor({row}), at::full({1, 2}, 1.0f)});
+    CHECK(results[0].toTensor().is_same(x));
+    CHECK(results[1].toTensor().item<float>() == 2.0f * static_cast<float>(row + 1));
+  }
+  CHECK(made == std::vector<const void*>(3, x.data_ptr()));
+  CHECK(at::equal(x, at::ones({3, 2})));
+  // An input of other strides is written to as well.
+  const auto storage = at::zeros({2, 3});
+  interpreter.run({storage.t(), at::tensor({int64_t{1}}), at::full({1, 2}, 5.0f)});
+  CHECK(storage.sum().item<float>() == 10);
+}
+
 TEST_CASE("an output that is state is a copy") {
   const auto w = at::ones({2});
   Interpreter interpreter(parse("program\ninput %w: f32[2] = parameter \"w\"\noutput %w = user \"w\"\n", {{"w", w}}));

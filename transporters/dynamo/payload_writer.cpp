@@ -63,8 +63,10 @@ std::vector<Payload> group(const std::vector<PayloadTensor>& tensors) {
 
 }  // namespace
 
-std::string write_payloads(ZipWriter& zip, const std::vector<PayloadTensor>& tensors, const std::string& folder,
-                           const std::string& prefix) {
+std::vector<std::string> write_payloads(ZipWriter& zip, const std::vector<std::vector<PayloadTensor>>& models,
+                                        const std::string& folder, const std::string& prefix) {
+  std::vector<PayloadTensor> tensors;
+  for (const auto& model : models) tensors.insert(tensors.end(), model.begin(), model.end());
   std::vector<Json> metas(tensors.size());
   const auto payloads = group(tensors);
   for (size_t n = 0; n < payloads.size(); ++n) {
@@ -72,7 +74,11 @@ std::string write_payloads(ZipWriter& zip, const std::vector<PayloadTensor>& ten
     const std::string name = prefix + std::to_string(n);
     const TensorData& first = tensors[payload.tensors.front()].data;
     const uint64_t span = payload.end - payload.begin;
-    const bool gather = payload.tensors.size() == 1 && span > first.nbytes();
+    const bool is_one_view = std::all_of(payload.tensors.begin(), payload.tensors.end(), [&](size_t i) {
+      const TensorData& data = tensors[i].data;
+      return data.data == first.data && data.sizes == first.sizes && data.strides == first.strides;
+    });
+    const bool gather = is_one_view && span > first.nbytes();
     if (gather) {
       zip.add(folder + name, first);
     } else {
@@ -89,9 +95,14 @@ std::string write_payloads(ZipWriter& zip, const std::vector<PayloadTensor>& ten
                   {"tensor_meta", tensor_meta(data, static_cast<int64_t>(offset), requires_grad)}};
     }
   }
-  Json config = Json::object();
-  for (size_t i = 0; i < tensors.size(); ++i) config[tensors[i].target] = std::move(metas[i]);
-  return Json{{"config", std::move(config)}}.dump(-1, ' ', /*ensure_ascii=*/true);
+  std::vector<std::string> configs;
+  size_t next = 0;
+  for (const auto& model : models) {
+    Json config = Json::object();
+    for (const PayloadTensor& tensor : model) config[tensor.target] = std::move(metas[next++]);
+    configs.push_back(Json{{"config", std::move(config)}}.dump(-1, ' ', /*ensure_ascii=*/true));
+  }
+  return configs;
 }
 
 }  // namespace transporters::dynamo

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <map>
 #include <string>
+#include <vector>
 
 #include "transporters/export/atomic_file.h"
 #include "transporters/graph/program.h"
@@ -23,9 +24,23 @@ void save(const Program& program, const std::filesystem::path& path, const SaveO
 // The same into a file of an AtomicFiles, for several that appear together; the caller commits.
 void save(const Program& program, OutputFile& file, const SaveOptions& options = {});
 
+// A program and its name in an archive of several ("decode").
+struct NamedProgram {
+  std::string name;
+  const Program* program;
+};
+
+// Several programs in one archive, for torch.export.pt2_archive's load_pt2: models/<name>.json for each. Weights that
+// several of them use, the same memory, are in it once.
+void save(const std::vector<NamedProgram>& programs, OutputFile& file, const SaveOptions& options = {});
+
 // Reads an archive of this library or of torch.export.save (2.5 and later). Weights stay in the file and are mapped.
-// Symbols keep the names that save() was given; those of torch's files keep torch's ("s77"). Throws Error for damaged
-// files and for what a Program can't hold: higher-order ops, custom objects, ops that are not registered.
-Program load(const std::filesystem::path& path);
+// Symbols keep the names that save() was given; those of torch's files keep torch's ("s77"). `model` names the program
+// to take; "" is for archives of one. Throws Error for damaged files, for names that the archive lacks, and for what a
+// Program can't hold: higher-order ops, custom objects, ops that are not registered.
+Program load(const std::filesystem::path& path, const std::string& model = "");
+
+// Names of the programs that an archive holds.
+std::vector<std::string> model_names(const std::filesystem::path& path);
 
 }  // namespace transporters::dynamo

@@ -20,10 +20,11 @@ constexpr const char* kFlatState = "serialized_state_dict.pt";
 constexpr const char* kFlatConstants = "serialized_constants.pt";
 constexpr const char* kFlatSampleInputs = "serialized_example_inputs.pt";
 
-ExtraNames read_extra(const ZipReader& zip) {
+ExtraNames read_extra(const ZipReader& zip, const std::string& model) {
   ExtraNames extra;
-  if (!zip.contains(record::kExtra)) return extra;
-  with_json(zip.get_checked(record::kExtra), zip.path(), record::kExtra, [&](const ConstJson& json) {
+  const std::string name = extra_record(model.empty() ? kOnlyModel : model);
+  if (!zip.contains(name)) return extra;
+  with_json(zip.get_checked(name), zip.path(), name, [&](const ConstJson& json) {
     if (integer(field(json, "version")) != 1) return;  // of a later version: torch's own names serve
     extra.architecture = string(field(json, "architecture"));
     for (const auto& [name, symbol] : object(field(json, "symbols")).items()) extra.symbols[name] = string(symbol);
@@ -33,15 +34,27 @@ ExtraNames read_extra(const ZipReader& zip) {
   return extra;
 }
 
-// The only model of the archive.
-std::string model_name(const ZipReader& zip) {
+std::vector<std::string> list_models(const ZipReader& zip) {
   std::vector<std::string> models;
   const std::string folder = record::kModelFolder, suffix = ".json";
   for (const std::string& name : zip.names())
     if (name.starts_with(folder) && name.ends_with(suffix))
       models.push_back(name.substr(folder.size(), name.size() - folder.size() - suffix.size()));
+  return models;
+}
+
+// The model of that name, or the only one of the archive.
+std::string find_model(const ZipReader& zip, const std::string& wanted) {
+  const std::vector<std::string> models = list_models(zip);
   if (models.empty()) zip.fail("the archive has no model (models/*.json)");
-  if (models.size() > 1) zip.fail("the archive has " + std::to_string(models.size()) + " models, expected one");
+  std::string list;
+  for (const std::string& model : models) {
+    if (model == wanted) return model;
+    list += (list.empty() ? "'" : ", '") + model + "'";
+  }
+  if (!wanted.empty()) zip.fail("the archive has no model '" + wanted + "'; it has " + list);
+  if (models.size() > 1)
+    zip.fail("the archive has " + std::to_string(models.size()) + " models, expected one; choose from " + list);
   return models[0];
 }
 
@@ -82,12 +95,12 @@ void attach_state(Program& program, std::map<std::string, TensorData> tensors, c
   }
 }
 
-Program load_archive(const ZipReader& zip) {
+Program load_archive(const ZipReader& zip, const std::string& wanted) {
   const bool flat = zip.contains(kFlatModel);
   if (!flat) check_format(zip);
-  const std::string name = flat ? "" : model_name(zip);
+  const std::string name = flat ? "" : find_model(zip, wanted);
   const std::string model = flat ? kFlatModel : record::kModelFolder + name + ".json";
-  const ExtraNames extra = read_extra(zip);
+  const ExtraNames extra = read_extra(zip, name);
 
   Program program;
   with_json(zip.get_checked(model), zip.path(), model,
@@ -112,16 +125,30 @@ Program load_archive(const ZipReader& zip) {
   return program;
 }
 
-}  // namespace
-
-Program load(const std::filesystem::path& path) try {
-  return load_archive(ZipReader(MappedFile::open(path.string())));
+// Calls f with the archive; its Errors name the file.
+template <typename F>
+auto with_archive(const std::filesystem::path& path, F f) try {
+  return f(ZipReader(MappedFile::open(path.string())));
 } catch (const Error& error) {
   ErrorContext context = error.context();
   if (!context.file.empty()) throw;
   context.stage = "dynamo";
   context.file = path.string();
   throw Error(std::move(context), error.message());
+}
+
+}  // namespace
+
+Program load(const std::filesystem::path& path, const std::string& model) {
+  return with_archive(path, [&](const ZipReader& zip) { return load_archive(zip, model); });
+}
+
+std::vector<std::string> model_names(const std::filesystem::path& path) {
+  return with_archive(path, [](const ZipReader& zip) {
+    if (zip.contains(kFlatModel)) return std::vector<std::string>{kOnlyModel};
+    check_format(zip);
+    return list_models(zip);
+  });
 }
 
 }  // namespace transporters::dynamo

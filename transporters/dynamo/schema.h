@@ -30,7 +30,6 @@ inline constexpr const char* kByteOrder = "byteorder";
 inline constexpr const char* kByteOrderValue = "little";
 inline constexpr const char* kVersion = ".data/version";
 inline constexpr const char* kVersionValue = "6\n";
-inline constexpr const char* kModel = "models/model.json";
 inline constexpr const char* kModelFolder = "models/";
 inline constexpr const char* kWeightFolder = "data/weights/";
 inline constexpr const char* kWeightPrefix = "weight_";
@@ -43,6 +42,14 @@ inline constexpr const char* kExtraFolder = "extra/";
 // What this library adds: the users' names of symbols and leaves, which torch's schema has no place for.
 inline constexpr const char* kExtra = "extra/transporters.json";
 }  // namespace record
+
+// What torch.export.save calls the one program of an archive.
+inline constexpr const char* kOnlyModel = "model";
+
+// The record of a model's names: record::kExtra, or "extra/transporters.decode.json" for one of several.
+inline std::string extra_record(const std::string& model) {
+  return model == kOnlyModel ? record::kExtra : std::string(record::kExtraFolder) + "transporters." + model + ".json";
+}
 
 // ScalarType's number; throws Error for types that the schema lacks (quantised ones).
 int schema_dtype(ScalarType dtype);

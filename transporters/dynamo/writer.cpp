@@ -47,28 +47,38 @@ std::string extra_json(const Program& program, const SymbolNames& symbols) {
 
 }  // namespace
 
-void save(const Program& program, OutputFile& file, const SaveOptions& options) {
-  std::vector<PayloadTensor> weights, constants;
-  split_state(program, weights, constants);
-  // Everything that can fail for the program's sake comes before the first byte.
-  const SymbolNames symbols(program);
-  const std::string model = model_json(program, symbols);
-  const std::string sample_inputs = write_sample_inputs(program);
-
+void save(const std::vector<NamedProgram>& programs, OutputFile& file, const SaveOptions& options) {
+  std::vector<std::vector<PayloadTensor>> weights, constants;
+  std::vector<std::string> models, sample_inputs, extras;
+  // Everything that can fail for a program's sake comes before the first byte.
+  for (const auto& [name, program] : programs) {
+    split_state(*program, weights.emplace_back(), constants.emplace_back());
+    const SymbolNames symbols(*program);
+    models.push_back(model_json(*program, symbols));
+    sample_inputs.push_back(write_sample_inputs(*program));
+    extras.push_back(extra_json(*program, symbols));
+  }
   ZipWriter zip("model", [&](const void* data, size_t size) { file.write(data, size); });
-  const std::string weight_config = write_payloads(zip, weights, record::kWeightFolder, record::kWeightPrefix);
-  zip.add(std::string(record::kWeightFolder) + "model" + record::kWeightConfigSuffix, weight_config);
-  const std::string constant_config = write_payloads(zip, constants, record::kConstantFolder, record::kConstantPrefix);
-  zip.add(std::string(record::kConstantFolder) + "model" + record::kConstantConfigSuffix, constant_config);
-  zip.add(record::kModel, model);
-  zip.add(std::string(record::kSampleInputFolder) + "model.pt", sample_inputs);
-  zip.add(record::kExtra, extra_json(program, symbols));
+  const auto add_all = [&](const std::vector<std::string>& texts, const std::string& folder, const char* suffix) {
+    for (size_t i = 0; i < programs.size(); ++i) zip.add(folder + programs[i].name + suffix, texts[i]);
+  };
+  add_all(write_payloads(zip, weights, record::kWeightFolder, record::kWeightPrefix), record::kWeightFolder,
+          record::kWeightConfigSuffix);
+  add_all(write_payloads(zip, constants, record::kConstantFolder, record::kConstantPrefix), record::kConstantFolder,
+          record::kConstantConfigSuffix);
+  add_all(models, record::kModelFolder, ".json");
+  add_all(sample_inputs, record::kSampleInputFolder, ".pt");
+  for (size_t i = 0; i < programs.size(); ++i) zip.add(extra_record(programs[i].name), extras[i]);
   for (const auto& [name, text] : options.extra_files) zip.add(record::kExtraFolder + name, text);
   zip.add(record::kFormat, record::kFormatValue);
   zip.add(record::kArchiveVersion, record::kArchiveVersionValue);
   zip.add(record::kVersion, record::kVersionValue);
   zip.add(record::kByteOrder, record::kByteOrderValue);
   zip.finish();
+}
+
+void save(const Program& program, OutputFile& file, const SaveOptions& options) {
+  save({{kOnlyModel, &program}}, file, options);
 }
 
 void save(const Program& program, const std::filesystem::path& path, const SaveOptions& options) {

@@ -72,20 +72,35 @@ void ExportedModel::save(const std::filesystem::path& file) const {
     onnx::save(*component.onnx, file, save_options(config_));
 }
 
-std::vector<std::string> ExportedModel::save_pretrained(const std::filesystem::path& folder) const {
+std::vector<std::string> ExportedModel::save_pretrained(const std::filesystem::path& folder, bool single_file) const {
+  const bool is_dynamo = format_ == ExportFormat::Dynamo;
+  if (single_file && !is_dynamo)
+    throw Error(ErrorContext{.stage = "write"}, "one file for all components: expected the format dynamo, got " +
+                                                    std::string(to_string(format_)) +
+                                                    ", whose components share one data file as it is");
   const std::vector<std::string> earlier = files_of_earlier_export(folder);
   AtomicFiles files(folder);
   std::vector<ManifestEntry> entries;
   std::vector<onnx::NamedModel> models;
-  for (const auto& [name, component] : components_) {
-    const std::string file = name + suffix(format_);
+  std::vector<dynamo::NamedProgram> programs;
+  for (const std::string& name : names_) {
+    const ExportedComponent& component = components_.at(name);
+    const std::string file = (single_file ? "model" : name) + suffix(format_);
     entries.push_back({name, file, component.metadata});
-    if (format_ == ExportFormat::Dynamo)
+    if (single_file)
+      programs.push_back({name, &component.program});
+    else if (is_dynamo)
       dynamo::save(component.program, files.create(file));
     else
       models.push_back({file, component.onnx.get()});
   }
-  if (!models.empty()) onnx::save(models, files, save_options(config_));
+  if (single_file) dynamo::save(programs, files.create(entries.front().file));
+  if (!models.empty()) {
+    onnx::SaveOptions options = save_options(config_);
+    options.data_file = models.front().file + kDataSuffix;
+    options.always_own_data_file = models.size() > 1;
+    onnx::save(models, files, options);
+  }
   for (const auto& [name, text] : config_files_) files.create(name).write(text);
   files.create(kManifestFile).write(manifest_json(format_, entries));
   std::set<std::string> written;

@@ -32,7 +32,11 @@ class ExportedModel {
   ExportFormat format() const { return format_; }
   const ExportConfig& config() const { return config_; }
   const std::map<std::string, ExportedComponent>& components() const { return components_; }
-  void add(std::string name, ExportedComponent component) { components_.emplace(std::move(name), std::move(component)); }
+  // In the order in which they were added, which is the order in the manifest.
+  const std::vector<std::string>& component_names() const { return names_; }
+  void add(const std::string& name, ExportedComponent component) {
+    if (components_.emplace(name, std::move(component)).second) names_.push_back(name);
+  }
   // The program of a single-component export. Throws Error that lists the components otherwise.
   const Program& program() const;
 
@@ -50,7 +54,10 @@ class ExportedModel {
   // Writes the folder that transformers' ExportedModel.from_pretrained loads: components, export.json, configs. Returns
   // the names of its files. Of an earlier export there, files that its export.json names go, except sources and what
   // this one's weights are mapped from.
-  std::vector<std::string> save_pretrained(const std::filesystem::path& folder) const;
+  // ONNX components share one data file, that of the first of them, with each weight once. Each .pt2 holds its weights;
+  // with `single_file` all components are models of one archive, "model.pt2", with each weight once (which
+  // torch.export.pt2_archive loads, and transformers does not). Throws Error for `single_file` of another format.
+  std::vector<std::string> save_pretrained(const std::filesystem::path& folder, bool single_file = false) const;
 
  private:
   bool reads_from(const std::filesystem::path& file) const;
@@ -58,6 +65,7 @@ class ExportedModel {
   ExportFormat format_;
   ExportConfig config_;
   std::map<std::string, ExportedComponent> components_;
+  std::vector<std::string> names_;
   std::map<std::string, std::string> config_files_;
 };
 

@@ -8,6 +8,8 @@
 // dropout) is refused.
 #pragma once
 
+#include <functional>
+#include <map>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -15,6 +17,7 @@
 
 #include "transporters/export/module_call.h"
 #include "transporters/export/pipeline.h"
+#include "transporters/generation/decompose.h"
 #include "transporters/models/pretrained_model.h"
 
 namespace transporters {
@@ -29,6 +32,10 @@ ExportTarget module_target(TracedModule module, const std::vector<at::Tensor>& i
                            const std::vector<std::string>& names);
 ExportTarget model_target(const std::shared_ptr<PreTrainedModel>& model, const ModelInputs& inputs);
 ExportTarget function_target(TracedFunction function, const NamedInputs& inputs);
+// Throws Error unless these are the stages' names.
+void check_component_names(const std::vector<GenerationStage>& stages, const std::vector<std::string>& names);
+// Calls f; its Error names the component.
+void naming_component(const std::string& name, const std::function<void()>& f);
 
 }  // namespace detail
 
@@ -61,6 +68,25 @@ class Exporter {
     return run(detail::model_target(model, inputs), config);
   }
 
+  // Each stage of a model that generates as a component (decompose_for_generation): one config for all, or one for each
+  // by name. Throws Error naming the component that fails, and listing names when configs miss some or have others.
+  ExportedModel export_for_generation(const std::shared_ptr<PreTrainedModel>& model, const ModelInputs& inputs,
+                                      const Config& config = {}, const GenerationOptions& options = {}) const {
+    const auto stages = decompose_for_generation(model, inputs, options);
+    return export_stages(stages, std::vector<Config>(stages.size(), config));
+  }
+  ExportedModel export_for_generation(const std::shared_ptr<PreTrainedModel>& model, const ModelInputs& inputs,
+                                      const std::map<std::string, Config>& configs,
+                                      const GenerationOptions& options = {}) const {
+    const auto stages = decompose_for_generation(model, inputs, options);
+    std::vector<std::string> names;
+    for (const auto& [name, config] : configs) names.push_back(name);
+    detail::check_component_names(stages, names);
+    std::vector<Config> in_order;
+    for (const GenerationStage& stage : stages) in_order.push_back(configs.at(stage.name));
+    return export_stages(stages, in_order);
+  }
+
   // Any callable from tensors to a tensor, or to tuples and vectors of tensors. Tensors it captures become constants.
   template <typename Function>
   ExportedModel export_function(Function function, const NamedInputs& inputs, const Config& config = {}) const {
@@ -75,13 +101,8 @@ class Exporter {
   // A prepared target: what the other forms come down to.
   ExportedModel run(const ExportTarget& target, const Config& config) const {
     ExportedModel model(Derived::kFormat, config);
-    std::vector<std::string> notes;
-    Program program = trace_program(target, Derived::tracing(config), Derived::backends(), *registry_, &notes);
-    ExportedComponent component = Derived::lower(std::move(program), config, *registry_);
-    component.metadata.attention = target.attention;
-    model.add("model", std::move(component));
+    model.add("model", component(target, config, model.notes));
     model.set_config_files(target.config_files);
-    model.notes = std::move(notes);
     return model;
   }
 
@@ -94,6 +115,28 @@ class Exporter {
   }
 
  private:
+  ExportedComponent component(const ExportTarget& target, const Config& config, std::vector<std::string>& notes) const {
+    Program program = trace_program(target, Derived::tracing(config), Derived::backends(), *registry_, &notes);
+    ExportedComponent component = Derived::lower(std::move(program), config, *registry_);
+    component.metadata.attention = target.attention;
+    return component;
+  }
+
+  ExportedModel export_stages(const std::vector<GenerationStage>& stages, const std::vector<Config>& configs) const {
+    ExportedModel exported(Derived::kFormat, configs.front());
+    for (size_t i = 0; i < stages.size(); ++i) {
+      const auto& [name, model, inputs] = stages[i];
+      std::vector<std::string> notes;
+      detail::naming_component(name, [&] {
+        const ExportTarget target = detail::model_target(model, inputs);
+        exported.add(name, component(target, configs[i], notes));
+        exported.set_config_files(target.config_files);
+      });
+      for (const std::string& note : notes) exported.notes.push_back(name + ": " + note);
+    }
+    return exported;
+  }
+
   const Registry* registry_;
 };
 
@@ -140,6 +183,12 @@ class AutoHfExporter {
   }
   ExportedModel export_model(const std::shared_ptr<PreTrainedModel>& model, const ModelInputs& inputs) const {
     return visit([&](const auto& exporter, const auto& config) { return exporter.export_model(model, inputs, config); });
+  }
+  ExportedModel export_for_generation(const std::shared_ptr<PreTrainedModel>& model, const ModelInputs& inputs,
+                                      const GenerationOptions& options = {}) const {
+    return visit([&](const auto& exporter, const auto& config) {
+      return exporter.export_for_generation(model, inputs, config, options);
+    });
   }
   template <typename Function>
   ExportedModel export_function(Function function, const NamedInputs& inputs) const {

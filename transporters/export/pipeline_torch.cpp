@@ -53,6 +53,7 @@ std::vector<TraceInput> with_dims(const ExportTarget& target, const DynamoConfig
       const auto names = target.axis_names.find(input.path);
       for (size_t dim = 0; dim < input.dims.size(); ++dim) {
         const bool named = names != target.axis_names.end() && dim < names->second.size();
+        if (named && names->second[dim] == ExportTarget::kFixedAxis) continue;
         input.dims[dim] = Dim::automatic(named ? names->second[dim] : "");
       }
     }

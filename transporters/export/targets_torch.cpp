@@ -48,6 +48,82 @@ ExportTarget function_target(TracedFunction function, const NamedInputs& inputs)
   return target;
 }
 
+namespace {
+
+// Layers of fixed size keep what they are made for; others grow.
+void name_cache_axes(const Cache& cache, ExportTarget& target) {
+  const size_t own = cache.layers.size() - cache.cross_layers;
+  for (size_t i = 0; i < cache.layers.size(); ++i) {
+    const CacheLayer& layer = *cache.layers[i];
+    const bool is_cross = i >= own;
+    const char* length = is_cross             ? "encoder_sequence"
+                         : !layer.is_static() ? "past_length"
+                         : layer.is_sliding() ? "window"
+                                              : "cache_length";
+    const std::string part = cache.cross_layers == 0 ? "" : is_cross ? "cross_attention_cache." : "self_attention_cache.";
+    for (const char* name : {"keys", "values"})
+      target.axis_names["cache." + part + "layers." + std::to_string(is_cross ? i - own : i) + "." + name] = {
+          "batch", ExportTarget::kFixedAxis, length, ExportTarget::kFixedAxis};
+  }
+}
+
+// One token after others: a step of a loop, whose graph is for one token. An axis that is 1 could not be told from the
+// sum of others that it is part of.
+void fix_single_token(const ModelInputs& inputs, ExportTarget& target) {
+  const Cache* cache = inputs.cache();
+  if (cache == nullptr || cache->tensors().size() < 2 * cache->layers.size()) return;
+  for (const char* name : {"decoder_input_ids", "input_ids", "inputs_embeds"}) {
+    const at::Tensor tokens = inputs.tensor(name);
+    if (!tokens.defined()) continue;
+    if (tokens.size(1) != 1) return;
+    for (auto& [input, axes] : target.axis_names)
+      for (std::string& axis : axes)
+        if (axis == "sequence") axis = ExportTarget::kFixedAxis;
+    return;
+  }
+}
+
+// Ready masks: [batch, 1, query, keys].
+void name_mask_axes(const ModelInputs& inputs, ExportTarget& target) {
+  const Cache* cache = inputs.cache();
+  const auto axes = [](bool sliding) {
+    return std::vector<std::string>{"batch", ExportTarget::kFixedAxis, "sequence", sliding ? "visible" : "cache_length"};
+  };
+  if (const TensorDict* masks = inputs.dict("attention_mask")) {
+    for (const auto& [kind, mask] : masks->entries)
+      target.axis_names["attention_mask." + kind] = axes(kind == kSlidingMask);
+  } else if (const at::Tensor mask = inputs.tensor("attention_mask"); mask.defined() && mask.dim() == 4) {
+    target.axis_names["attention_mask"] = axes(cache != nullptr && cache->first(false) == nullptr);
+  }
+}
+
+}  // namespace
+
+void check_component_names(const std::vector<GenerationStage>& stages, const std::vector<std::string>& names) {
+  std::vector<std::string> known;
+  std::string list, missing;
+  for (const GenerationStage& stage : stages) {
+    known.push_back(stage.name);
+    list += (list.empty() ? "" : ", ") + stage.name;
+    if (std::find(names.begin(), names.end(), stage.name) == names.end())
+      missing += (missing.empty() ? "" : ", ") + stage.name;
+  }
+  const ErrorContext config{.stage = "config"};
+  if (!missing.empty())
+    throw Error(config, "configs are given by component, but there is none for " + missing + "; components are " + list);
+  for (const std::string& name : names)
+    if (std::find(known.begin(), known.end(), name) == known.end())
+      throw Error(config, "there is no component '" + name + "'" + did_you_mean(name, known) + "; components are " + list);
+}
+
+void naming_component(const std::string& name, const std::function<void()>& f) {
+  try {
+    f();
+  } catch (const Error& error) {
+    throw Error(error.context(), error.message() + " (in component '" + name + "')");
+  }
+}
+
 ExportTarget model_target(const std::shared_ptr<PreTrainedModel>& model, const ModelInputs& inputs) {
   // While tracing, sizes of dynamic axes are no numbers.
   model->check_inputs(inputs);
@@ -65,11 +141,15 @@ ExportTarget model_target(const std::shared_ptr<PreTrainedModel>& model, const M
   // A model's buffers follow from its config and are in no checkpoint.
   for (TraceState& state : target.state)
     if (state.kind == InputKind::Buffer) state.persistent = false;
-  for (const auto& [path, tensor] : inputs.leaves()) {
-    target.inputs.push_back({path, tensor, {}});
-    if (path.starts_with("cache.")) target.axis_names[path] = {"batch", "", "past_length", ""};
-  }
   for (const InputInfo& input : model->inputs()) target.axis_names[input.name] = input.axes;
+  for (const auto& [path, tensor] : inputs.leaves()) target.inputs.push_back({path, tensor, {}});
+  if (inputs.cache() != nullptr) name_cache_axes(*inputs.cache(), target);
+  if (model->encoder() != nullptr) {
+    // The prompt is the encoder's; what it gives is as long.
+    target.axis_names["encoder_outputs.last_hidden_state"] = {"batch", "encoder_sequence", ""};
+  }
+  name_mask_axes(inputs, target);
+  fix_single_token(inputs, target);
   target.in_spec = inputs.spec();
   target.architecture = model->architecture();
   target.attention = attention_name(model->attention());

@@ -58,13 +58,17 @@ at::Tensor finish_mask(at::Tensor mask, const MaskArguments& arguments, const c1
   return at::where(mask, at::scalar_tensor(0.0, options), at::scalar_tensor(lowest(arguments.dtype), options));
 }
 
-// The caller's padding for `key_length` keys from `key_offset` on: [batch, 1, 1, keys].
-at::Tensor padding_mask(const at::Tensor& attention_mask, const c10::SymInt& key_length,
-                        const c10::SymInt& key_offset) {
+// The caller's padding for `key_length` keys from `key_offset` on: [batch, 1, 1, keys]. Layers of fixed size have room
+// for more keys than there are tokens: those are hidden.
+at::Tensor padding_mask(const at::Tensor& attention_mask, const c10::SymInt& key_length, const c10::SymInt& key_offset,
+                        bool is_static = false) {
   if (attention_mask.dim() != 2)
     throw Error("attention_mask: expected [batch, keys] or [batch, 1, query, keys], got " +
                 std::to_string(attention_mask.dim()) + " axes");
   auto mask = attention_mask.to(at::kBool);
+  if (is_static)
+    if (const c10::SymInt missing = key_offset + key_length - mask.sym_size(1); missing > 0)
+      mask = at::constant_pad_nd_symint(mask, {0, missing}, 0);
   const auto offset = key_offset.maybe_as_int();
   if (!offset || *offset != 0) mask = mask.slice_symint(1, key_offset, key_offset + key_length);
   const auto got = mask.sym_size(1).maybe_as_int();
@@ -119,7 +123,8 @@ at::Tensor make_causal_mask(const MaskArguments& arguments) {
     mask = mask.unsqueeze(0).unsqueeze(0);
   }
   if (arguments.attention_mask.defined())
-    mask = mask.logical_and(padding_mask(arguments.attention_mask, key_length, key_offset));
+    mask = mask.logical_and(padding_mask(arguments.attention_mask, key_length, key_offset,
+                                         arguments.cache != nullptr && arguments.cache->is_static()));
   return finish_mask(mask, arguments, key_length);
 }
 
@@ -168,6 +173,11 @@ at::Tensor bidirectional_mask(const MaskArguments& arguments) { return bidirecti
 at::Tensor attention(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value, const at::Tensor& mask,
                      const AttentionArguments& arguments) {
   return attention_method(query, key, value, mask, arguments);
+}
+
+std::optional<c10::SymInt> visible_keys(const at::Tensor& mask) {
+  if (!mask.defined()) return std::nullopt;
+  return mask.sym_size(3);
 }
 
 at::Tensor split_heads(const at::Tensor& x, int64_t heads, int64_t head_dim) {

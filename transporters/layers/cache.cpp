@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 
 #include "transporters/error.h"
+#include "transporters/layers/static_cache.h"
 
 namespace transporters {
 namespace {
@@ -11,7 +12,8 @@ std::string tensor_reference(size_t leaf) { return R"({"_t": "tensor", "i": )" +
 
 }  // namespace
 
-std::pair<at::Tensor, at::Tensor> DynamicLayer::update(const at::Tensor& keys, const at::Tensor& values) {
+std::pair<at::Tensor, at::Tensor> DynamicLayer::update(const at::Tensor& keys, const at::Tensor& values,
+                                                       const std::optional<c10::SymInt>&) {
   keys_ = keys_.defined() ? at::cat({keys_, keys}, -2) : keys;
   values_ = values_.defined() ? at::cat({values_, values}, -2) : values;
   return {keys_, values_};
@@ -63,7 +65,7 @@ std::string DynamicSlidingWindowLayer::state_json(size_t first_leaf) const {
          R"(, "is_initialized": true, )" + window + R"(, "device": {"_t": "device", "s": "cpu"}})";
 }
 
-Cache::Cache(const Cache& other) {
+Cache::Cache(const Cache& other) : cross_layers(other.cross_layers) {
   for (const auto& layer : other.layers) layers.push_back(layer->clone());
 }
 
@@ -84,11 +86,34 @@ Cache Cache::dynamic(const std::vector<std::optional<int64_t>>& windows) {
   return cache;
 }
 
+Cache Cache::fixed(const std::vector<std::optional<int64_t>>& windows, int64_t batch, int64_t heads, int64_t max_length,
+                   int64_t head_dim, at::ScalarType dtype) {
+  Cache cache;
+  for (const auto& window : windows) {
+    if (window) {
+      cache.layers.push_back(
+          std::make_unique<StaticSlidingWindowLayer>(batch, heads, max_length, *window, head_dim, dtype));
+    } else {
+      cache.layers.push_back(std::make_unique<StaticLayer>(batch, heads, max_length, head_dim, dtype));
+    }
+  }
+  return cache;
+}
+
+const CacheLayer* Cache::first(bool sliding) const {
+  for (size_t i = 0; i + cross_layers < layers.size(); ++i)
+    if (layers[i]->is_sliding() == sliding) return layers[i].get();
+  return nullptr;
+}
+
 std::vector<NamedTensor> Cache::tensors() const {
   std::vector<NamedTensor> result;
-  for (size_t i = 0; i < layers.size(); ++i)
+  const size_t own = layers.size() - cross_layers;
+  for (size_t i = 0; i < layers.size(); ++i) {
+    const std::string part = cross_layers == 0 ? "" : i < own ? "self_attention_cache." : "cross_attention_cache.";
     for (auto& [name, tensor] : layers[i]->tensors())
-      result.emplace_back("layers." + std::to_string(i) + "." + name, std::move(tensor));
+      result.emplace_back(part + "layers." + std::to_string(i < own ? i : i - own) + "." + name, std::move(tensor));
+  }
   return result;
 }
 
@@ -102,17 +127,39 @@ void Cache::set_tensors(std::span<const at::Tensor> tensors) {
   if (!tensors.empty()) throw InternalError("a cache got more tensors than it has");
 }
 
+namespace {
+
+std::string object(const std::string& python_class, const std::string& state) {
+  return R"({"_t": "obj", "p": ")" + python_class + R"(", "s": )" + state + "}";
+}
+
+}  // namespace
+
 TreeSpec Cache::spec() const {
   TreeSpec spec;
-  spec.type = "transformers.cache_utils:DynamicCache";
-  spec.context = R"({"_t": "obj", "p": ")" + spec.type + R"(", "s": {"layers": [)";
   size_t leaf = 0;
-  for (size_t i = 0; i < layers.size(); ++i) {
-    spec.context += (i ? ", " : "") + (R"({"_t": "obj", "p": ")" + layers[i]->python_class() + R"(", "s": )") +
-                    layers[i]->state_json(leaf) + "}";
-    leaf += layers[i]->tensors().size();
+  const auto list = [&](size_t from, size_t to) {
+    std::string text;
+    bool is_fixed = false;
+    for (size_t i = from; i < to; ++i) {
+      text += (i > from ? ", " : "") + object(layers[i]->python_class(), layers[i]->state_json(leaf));
+      leaf += layers[i]->tensors().size();
+      is_fixed |= layers[i]->is_static();
+    }
+    spec.type = std::string("transformers.cache_utils:") + (is_fixed ? "StaticCache" : "DynamicCache");
+    return object(spec.type, R"({"layers": [)" + text + R"(], "layer_class_to_replicate": null, "offloading": false})");
+  };
+  const size_t own = layers.size() - cross_layers;
+  spec.context = list(0, own);
+  if (cross_layers > 0) {
+    std::string updated;
+    for (size_t i = own; i < layers.size(); ++i)
+      updated += (i > own ? ", [" : "[") + std::to_string(i - own) + (layers[i]->tensors().empty() ? ", false]" : ", true]");
+    const std::string cross = list(own, layers.size());
+    spec.type = "transformers.cache_utils:EncoderDecoderCache";
+    spec.context = object(spec.type, R"({"self_attention_cache": )" + spec.context + R"(, "cross_attention_cache": )" + cross +
+                                         R"(, "is_updated": {"_t": "items", "v": [)" + updated + "]}}");
   }
-  spec.context += R"(], "layer_class_to_replicate": null, "offloading": false}})";
   spec.children.assign(leaf, TreeSpec::leaf());
   return spec;
 }

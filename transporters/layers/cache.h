@@ -17,20 +17,24 @@ namespace transporters {
 
 using NamedTensor = std::pair<std::string, at::Tensor>;
 
-// One layer's keys and values: [batch, key_value_heads, length, head_dim]. An update replaces this object's tensors and
-// never writes into them.
+// One layer's keys and values: [batch, key_value_heads, length, head_dim]. An update of a layer that grows replaces this
+// object's tensors and never writes into them; layers of fixed size (static_cache.h) are written in place.
 class CacheLayer {
  public:
   virtual ~CacheLayer() = default;
   virtual std::unique_ptr<CacheLayer> clone() const = 0;
 
-  // Adds the new tokens' states and returns what attention reads.
-  virtual std::pair<at::Tensor, at::Tensor> update(const at::Tensor& keys, const at::Tensor& values) = 0;
+  // Adds the new tokens' states and returns what attention reads. `visible` is the number of keys that the mask has,
+  // where there is one: layers that can choose return as many.
+  virtual std::pair<at::Tensor, at::Tensor> update(const at::Tensor& keys, const at::Tensor& values,
+                                                   const std::optional<c10::SymInt>& visible = std::nullopt) = 0;
   // Tokens seen so far.
   virtual c10::SymInt length() const = 0;
   // Number of keys attention will read for `query_length` new tokens, and the position of the first of them.
   virtual std::pair<c10::SymInt, c10::SymInt> mask_sizes(const c10::SymInt& query_length) const = 0;
   virtual bool is_sliding() const { return false; }
+  // Whether its size is fixed and updates are in place.
+  virtual bool is_static() const { return false; }
 
   // How transformers' class of this layer flattens: its path ("transformers.cache_utils:DynamicLayer"), its tensors by
   // attribute, and its attributes as JSON text in which a tensor is a reference to its place among the cache's leaves.
@@ -48,7 +52,8 @@ class DynamicLayer : public CacheLayer {
   DynamicLayer(at::Tensor keys, at::Tensor values) : keys_(std::move(keys)), values_(std::move(values)) {}
 
   std::unique_ptr<CacheLayer> clone() const override { return std::make_unique<DynamicLayer>(*this); }
-  std::pair<at::Tensor, at::Tensor> update(const at::Tensor& keys, const at::Tensor& values) override;
+  std::pair<at::Tensor, at::Tensor> update(const at::Tensor& keys, const at::Tensor& values,
+                                           const std::optional<c10::SymInt>& visible = std::nullopt) override;
   c10::SymInt length() const override;
   std::pair<c10::SymInt, c10::SymInt> mask_sizes(const c10::SymInt& query_length) const override;
   std::string python_class() const override { return "transformers.cache_utils:DynamicLayer"; }
@@ -80,7 +85,8 @@ class DynamicSlidingWindowLayer : public DynamicLayer {
   at::Tensor window_tensor_;  // window_, as a number in a tensor
 };
 
-// A list of layers: transformers' DynamicCache. Copies are independent, and share tensors.
+// A list of layers: transformers' DynamicCache or StaticCache, or with cross layers its EncoderDecoderCache. Copies are independent but for the buffers of layers of
+// fixed size, and share tensors.
 class Cache {
  public:
   Cache() = default;
@@ -92,12 +98,22 @@ class Cache {
   // Empty layers: a window gives a DynamicSlidingWindowLayer, none a DynamicLayer.
   static Cache dynamic(const std::vector<std::optional<int64_t>>& windows);
 
+  // Layers of `max_length` tokens: a window gives a StaticSlidingWindowLayer, none a StaticLayer.
+  static Cache fixed(const std::vector<std::optional<int64_t>>& windows, int64_t batch, int64_t heads,
+                     int64_t max_length, int64_t head_dim, at::ScalarType dtype);
+  bool is_static() const { return !layers.empty() && layers.front()->is_static(); }
+  // The first layer that slides, or that does not; null when there is none.
+  const CacheLayer* first(bool sliding) const;
+
   // "layers.0.keys", "layers.0.values", "layers.1.keys", ...; empty layers have none.
   std::vector<NamedTensor> tensors() const;
   void set_tensors(std::span<const at::Tensor> tensors);
   TreeSpec spec() const;
 
   std::vector<std::unique_ptr<CacheLayer>> layers;
+  // So many of the layers, at the end, are of an encoder's states for cross-attention; the rest are before them. Their
+  // tensors are "self_attention_cache.layers.0.keys", ..., "cross_attention_cache.layers.0.keys", ...
+  size_t cross_layers = 0;
 };
 
 }  // namespace transporters

@@ -8,9 +8,12 @@
 #include "transporters/models/gpt2.h"
 #include "transporters/models/llama.h"
 #include "transporters/models/mistral.h"
+#include "transporters/models/mixtral.h"
 #include "transporters/models/qwen2.h"
 #include "transporters/models/qwen3.h"
+#include "transporters/models/qwen3_moe.h"
 #include "transporters/models/roberta.h"
+#include "transporters/models/t5.h"
 #include "transporters/models/vit.h"
 
 namespace transporters {
@@ -25,6 +28,8 @@ const char* task_name(Task task) {
       return "AutoModel";
     case Task::CausalLM:
       return "AutoModelForCausalLM";
+    case Task::Seq2SeqLM:
+      return "AutoModelForSeq2SeqLM";
     case Task::MaskedLM:
       return "AutoModelForMaskedLM";
     case Task::PreTraining:
@@ -90,8 +95,9 @@ void check_layers(const Config& config, const Checkpoint& checkpoint) {
 const std::vector<ModelType>& model_types() {
   static const std::vector<ModelType> types{
       {"bert", bert_classes()},   {"gemma3_text", gemma3_text_classes()}, {"gpt2", gpt2_classes()},
-      {"llama", llama_classes()}, {"mistral", mistral_classes()},         {"qwen2", qwen2_classes()},
-      {"qwen3", qwen3_classes()}, {"roberta", roberta_classes()},         {"vit", vit_classes()},
+      {"llama", llama_classes()}, {"mistral", mistral_classes()},         {"mixtral", mixtral_classes()},
+      {"qwen2", qwen2_classes()}, {"qwen3", qwen3_classes()},             {"qwen3_moe", qwen3_moe_classes()},
+      {"roberta", roberta_classes()}, {"t5", t5_classes()}, {"vit", vit_classes()},
   };
   return types;
 }
@@ -130,6 +136,7 @@ std::shared_ptr<PreTrainedModel> load_model(const std::string& folder, const Mod
                     "; choose one with the dtype option");
   context.dtype = dtype.value_or(at::kFloat);
   WeightStore store(checkpoint, model_class.naming, context.dtype);
+  for (const auto& [name, other] : model_class.always_tied) store.tie(name, other);
   if (config.boolean("tie_word_embeddings", model_class.ties_by_default))
     for (const auto& [name, other] : model_class.tied) store.tie(name, other);
   auto model = model_class.make(Weights(store), context);

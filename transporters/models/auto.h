@@ -14,6 +14,7 @@ namespace transporters {
 enum class Task {
   Base,
   CausalLM,
+  Seq2SeqLM,
   MaskedLM,
   PreTraining,
   SequenceClassification,
@@ -34,6 +35,8 @@ struct ModelClass {
   // What the config's class assumes when "tie_word_embeddings" is absent.
   bool ties_by_default = false;
   std::function<std::shared_ptr<PreTrainedModel>(const Weights&, const ModelContext&)> make;
+  // Pairs that are one whatever the config says, unless the checkpoint has different values for both.
+  std::vector<std::pair<std::string, std::string>> always_tied = {};
 };
 
 struct ModelType {
@@ -73,6 +76,7 @@ struct AutoModelFor {
 };
 using AutoModel = AutoModelFor<Task::Base>;
 using AutoModelForCausalLM = AutoModelFor<Task::CausalLM>;
+using AutoModelForSeq2SeqLM = AutoModelFor<Task::Seq2SeqLM>;
 using AutoModelForMaskedLM = AutoModelFor<Task::MaskedLM>;
 using AutoModelForPreTraining = AutoModelFor<Task::PreTraining>;
 using AutoModelForSequenceClassification = AutoModelFor<Task::SequenceClassification>;

@@ -41,7 +41,7 @@ class DecoderAttention : public Module {
     const auto& [cos, sin] = rotary;
     q = apply_rotary(q.transpose(1, 2), cos, sin);
     k = apply_rotary(k.transpose(1, 2), cos, sin);
-    if (cache != nullptr) std::tie(k, v) = cache->update(k, v);
+    if (cache != nullptr) std::tie(k, v) = cache->update(k, v, visible_keys(mask));
     return o_proj->forward(attention(q, k, v, mask, arguments_));
   }
 
@@ -72,12 +72,17 @@ class GatedMLP : public Module {
 
 class DecoderLayer : public Module {
  public:
-  DecoderLayer(const Weights& weights, const ModelContext& context, const DecoderSettings& s) : Module(weights) {
+  DecoderLayer(const Weights& weights, const ModelContext& context, const DecoderSettings& s, int64_t layer)
+      : Module(weights) {
     const auto norm = [&](const char* name) {
       return member<RMSNorm>(weights, name, s.hidden_size, s.rms_norm_eps, s.norm_scale);
     };
     self_attn = member<DecoderAttention>(weights, "self_attn", context, s);
-    mlp = member<GatedMLP>(weights, "mlp", context, s);
+    if (!s.sparse.empty() && s.sparse[static_cast<size_t>(layer)])
+      experts = member<MixtureOfExperts>(weights, s.experts.block, s.hidden_size, s.experts,
+                                         activation(context.config, s.activation_key, s.activation));
+    else
+      mlp = member<GatedMLP>(weights, "mlp", context, s);
     input_layernorm = norm("input_layernorm");
     post_attention_layernorm = norm("post_attention_layernorm");
     if (!s.sandwich_norms) return;
@@ -90,15 +95,18 @@ class DecoderLayer : public Module {
     auto attended = self_attn->forward(input_layernorm->forward(x), mask, rotary, cache);
     if (!pre_feedforward_layernorm) {
       x = x + attended;
-      return x + mlp->forward(post_attention_layernorm->forward(x));
+      return x + feed_forward(post_attention_layernorm->forward(x));
     }
     x = x + post_attention_layernorm->forward(attended);
-    return x + post_feedforward_layernorm->forward(mlp->forward(pre_feedforward_layernorm->forward(x)));
+    return x + post_feedforward_layernorm->forward(feed_forward(pre_feedforward_layernorm->forward(x)));
   }
 
  private:
+  at::Tensor feed_forward(const at::Tensor& x) const { return mlp ? mlp->forward(x) : experts->forward(x); }
+
   std::shared_ptr<DecoderAttention> self_attn;
   std::shared_ptr<GatedMLP> mlp;
+  std::shared_ptr<MixtureOfExperts> experts;
   std::shared_ptr<RMSNorm> input_layernorm, post_attention_layernorm;
   std::shared_ptr<RMSNorm> pre_feedforward_layernorm, post_feedforward_layernorm;
 };
@@ -124,6 +132,10 @@ class DecoderPreTrainedModel : public PreTrainedModel {
   }
 
   std::optional<Cache> empty_cache() const override { return Cache::dynamic(settings_.windows); }
+  std::optional<Cache> static_cache(int64_t batch, int64_t length) const override {
+    return Cache::fixed(settings_.windows, batch, settings_.num_key_value_heads, length, settings_.head_dim, dtype());
+  }
+  std::vector<std::string> mask_kinds() const override { return settings_.mask_kinds(); }
 
  protected:
   const DecoderSettings& settings() const { return settings_; }
@@ -142,8 +154,8 @@ class DecoderModel : public DecoderPreTrainedModel {
   DecoderModel(const Weights& weights, const ModelContext& context, const DecoderSettings& s)
       : DecoderPreTrainedModel(weights, context, s.class_prefix + "Model", s) {
     embed_tokens = member<Embedding>(weights, "embed_tokens", s.vocab_size, s.hidden_size);
-    layers = members<DecoderLayer>(weights, "layers", s.num_layers, [&](const Weights& w, int64_t) {
-      return std::make_shared<DecoderLayer>(w, context, s);
+    layers = members<DecoderLayer>(weights, "layers", s.num_layers, [&](const Weights& w, int64_t layer) {
+      return std::make_shared<DecoderLayer>(w, context, s, layer);
     });
     norm = member<RMSNorm>(weights, "norm", s.hidden_size, s.rms_norm_eps, s.norm_scale);
     const auto rotary = [&](const char* name, const RopeParameters& rope) {
@@ -159,7 +171,7 @@ class DecoderModel : public DecoderPreTrainedModel {
   ModelOutput forward(const ModelInputs& inputs) const override {
     check_inputs(inputs);
     const auto result = run(inputs);
-    ModelOutput output("BaseModelOutputWithPast");
+    ModelOutput output(settings().sparse.empty() ? "BaseModelOutputWithPast" : "MoeModelOutputWithPast");
     output.set("last_hidden_state", result.last_hidden_state);
     if (result.cache) output.set("cache", *result.cache);
     return output;
@@ -182,8 +194,6 @@ class DecoderModel : public DecoderPreTrainedModel {
     mask.dtype = x.scalar_type();
     mask.batch = x.sym_size(0);
     mask.query_length = x.sym_size(1);
-    mask.attention_mask = inputs.tensor("attention_mask");
-    mask.cache = past;
     mask.position_ids = positions;
     if (!positions.defined())
       positions = default_position_ids(x.sym_size(1), past == nullptr ? c10::SymInt(0) : past->length());
@@ -193,6 +203,8 @@ class DecoderModel : public DecoderPreTrainedModel {
     for (const auto& window : settings().windows) {
       auto& wanted = window ? sliding_mask : full_mask;
       if (wanted.defined()) continue;
+      mask.attention_mask = attention_mask(inputs, window.has_value());
+      mask.cache = result.cache ? result.cache->first(window.has_value()) : nullptr;
       mask.sliding_window = window;
       wanted = causal_mask(mask);
     }
@@ -224,12 +236,14 @@ class DecoderForCausalLM : public DecoderPreTrainedModel {
     lm_head = member<Linear>(weights, "lm_head", s.hidden_size, s.vocab_size, /*bias=*/false);
   }
 
+  bool generates() const override { return true; }
+
   ModelOutput forward(const ModelInputs& inputs) const override {
     check_inputs(inputs);
     const auto result = model->run(inputs);
     auto logits = lm_head->forward(last_tokens(result.last_hidden_state, inputs.logits_to_keep));
     if (const auto cap = settings().logit_softcap) logits = at::tanh(logits / *cap) * *cap;
-    ModelOutput output("CausalLMOutputWithPast");
+    ModelOutput output(settings().sparse.empty() ? "CausalLMOutputWithPast" : "MoeCausalLMOutputWithPast");
     output.set("logits", logits);
     if (result.cache) output.set("cache", *result.cache);
     return output;
@@ -262,6 +276,25 @@ DecoderSettings DecoderSettings::from_config(const Config& config, const Decoder
                                    "), got " + std::to_string(s.hidden_size));
   s.windows.assign(static_cast<size_t>(s.num_layers), std::nullopt);
   return s;
+}
+
+void DecoderSettings::set_experts(const Config& config, const ExpertSettings& settings,
+                                  const std::function<bool(int64_t)>& is_sparse) {
+  if (settings.per_token > settings.count)
+    config.fail("num_experts_per_tok", "expected at most the number of experts (" + std::to_string(settings.count) +
+                                           "), got " + std::to_string(settings.per_token));
+  experts = settings;
+  for (int64_t i = 0; i < num_layers; ++i) sparse.push_back(is_sparse(i));
+}
+
+std::vector<std::string> DecoderSettings::mask_kinds() const {
+  std::vector<std::string> kinds;
+  if (!has_layer_types) return kinds;
+  for (const auto& window : windows) {
+    const std::string kind = window ? kSlidingMask : kFullMask;
+    if (std::find(kinds.begin(), kinds.end(), kind) == kinds.end()) kinds.push_back(kind);
+  }
+  return kinds;
 }
 
 std::vector<std::optional<int64_t>> layer_windows(const Config& config, int64_t num_layers,

@@ -11,6 +11,7 @@
 #include "transporters/layers/norm.h"
 #include "transporters/layers/rope.h"
 #include "transporters/models/auto.h"
+#include "transporters/models/experts.h"
 
 namespace transporters {
 
@@ -48,6 +49,17 @@ struct DecoderSettings {
   std::optional<RopeParameters> sliding_rope;
   // For each layer, how far back it looks; nullopt for everything.
   std::vector<std::optional<int64_t>> windows;
+  // The config's class lists "layer_types": ready masks are then given by kind.
+  bool has_layer_types = false;
+
+  // The mixture of experts of layers that are `sparse`.
+  ExpertSettings experts;
+  std::vector<bool> sparse;  // empty: none
+  // Throws Error for more experts a token than there are.
+  void set_experts(const Config& config, const ExpertSettings& settings, const std::function<bool(int64_t)>& is_sparse);
+
+  // PreTrainedModel::mask_kinds().
+  std::vector<std::string> mask_kinds() const;
 };
 
 // Windows by the config's "layer_types"; without them `is_sliding(layer)` decides. A sliding layer needs a window.

@@ -44,6 +44,7 @@ DecoderSettings settings(const Config& config) {
   std::optional<int64_t> window;
   if (!config.is_null("sliding_window")) window = config.positive("sliding_window", 4096);
   const int64_t pattern = config.positive("sliding_window_pattern", 6);
+  s.has_layer_types = true;
   s.windows = layer_windows(config, s.num_layers, window, [&](int64_t layer) { return (layer + 1) % pattern != 0; });
   return s;
 }

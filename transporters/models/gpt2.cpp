@@ -55,7 +55,7 @@ class GPT2Attention : public Module {
     const auto q = part(0);
     auto k = part(1);
     auto v = part(2);
-    if (cache != nullptr) std::tie(k, v) = cache->update(k, v);
+    if (cache != nullptr) std::tie(k, v) = cache->update(k, v, visible_keys(mask));
     return c_proj->forward(attention(q, k, v, mask, arguments_));
   }
 
@@ -108,6 +108,11 @@ class GPT2PreTrainedModel : public PreTrainedModel {
   }
   std::optional<Cache> empty_cache() const override {
     return Cache::dynamic(std::vector<std::optional<int64_t>>(static_cast<size_t>(settings_.num_layers)));
+  }
+  std::optional<Cache> static_cache(int64_t batch, int64_t length) const override {
+    const std::vector<std::optional<int64_t>> windows(static_cast<size_t>(settings_.num_layers));
+    const int64_t head_dim = settings_.hidden_size / settings_.num_heads;
+    return Cache::fixed(windows, batch, settings_.num_heads, length, head_dim, dtype());
   }
   std::optional<PositionTable> position_table() const override {
     return PositionTable{"n_positions", settings_.positions, settings_.positions};
@@ -185,6 +190,7 @@ class GPT2LMHeadModel : public GPT2PreTrainedModel {
     transformer = member<GPT2Model>(weights, "transformer", context, s);
     lm_head = member<Linear>(weights, "lm_head", s.hidden_size, s.vocab_size, /*bias=*/false);
   }
+  bool generates() const override { return true; }
   ModelOutput forward(const ModelInputs& inputs) const override {
     check_inputs(inputs);
     const auto result = transformer->run(inputs);

@@ -3,6 +3,20 @@
 #include "transporters/error.h"
 
 namespace transporters {
+namespace {
+
+const char* kind_of(const ModelValue& value) {
+  if (std::holds_alternative<at::Tensor>(value)) return "tensor";
+  return std::holds_alternative<Cache>(value) ? "cache" : "dictionary";
+}
+
+}  // namespace
+
+at::Tensor TensorDict::find(const std::string& name) const {
+  for (const auto& [key, tensor] : entries)
+    if (key == name) return tensor;
+  return {};
+}
 
 const ModelValue* NamedValues::find(const std::string& name) const {
   for (const auto& [field, value] : fields_)
@@ -14,33 +28,32 @@ at::Tensor NamedValues::tensor(const std::string& name) const {
   const auto* value = find(name);
   if (value == nullptr) return {};
   if (const auto* tensor = std::get_if<at::Tensor>(value)) return *tensor;
-  throw Error("'" + name + "': expected a tensor, got a cache");
+  throw Error("'" + name + "': expected a tensor, got a " + std::string(kind_of(*value)));
 }
 
 const Cache* NamedValues::cache() const {
   const auto* value = find("cache");
   if (value == nullptr) return nullptr;
   if (const auto* cache = std::get_if<Cache>(value)) return cache;
-  throw Error("'cache': expected a cache, got a tensor");
+  throw Error("'cache': expected a cache, got a " + std::string(kind_of(*value)));
+}
+
+const TensorDict* NamedValues::dict(const std::string& name) const {
+  const auto* value = find(name);
+  return value == nullptr ? nullptr : std::get_if<TensorDict>(value);
 }
 
 void NamedValues::set(const std::string& name, at::Tensor tensor) {
-  if (!tensor.defined()) return;
-  for (auto& [field, value] : fields_)
-    if (field == name) {
-      value = std::move(tensor);
-      return;
-    }
-  fields_.emplace_back(name, std::move(tensor));
+  if (tensor.defined()) replace(name, std::move(tensor));
 }
 
-void NamedValues::set(const std::string& name, Cache cache) {
-  for (auto& [field, value] : fields_)
+void NamedValues::replace(const std::string& name, ModelValue value) {
+  for (auto& [field, old] : fields_)
     if (field == name) {
-      value = std::move(cache);
+      old = std::move(value);
       return;
     }
-  fields_.emplace_back(name, std::move(cache));
+  fields_.emplace_back(name, std::move(value));
 }
 
 std::vector<std::string> NamedValues::names() const {
@@ -54,25 +67,30 @@ std::vector<NamedTensor> NamedValues::leaves() const {
   for (const auto& [name, value] : fields_) {
     if (const auto* tensor = std::get_if<at::Tensor>(&value)) {
       leaves.emplace_back(name, *tensor);
-    } else {
-      for (auto& [path, part] : std::get<Cache>(value).tensors())
-        leaves.emplace_back(name + "." + path, std::move(part));
+      continue;
     }
+    const auto* cache = std::get_if<Cache>(&value);
+    for (auto& [path, part] : cache == nullptr ? std::get<TensorDict>(value).entries : cache->tensors())
+      leaves.emplace_back(name + "." + path, std::move(part));
   }
   return leaves;
 }
 
 void NamedValues::set_leaves(std::span<const at::Tensor> leaves) {
-  for (auto& [name, value] : fields_) {
-    auto* cache = std::get_if<Cache>(&value);
-    const size_t count = cache == nullptr ? 1 : cache->tensors().size();
+  const auto take = [&](size_t count) {
     if (count > leaves.size()) throw InternalError("fewer leaves than the values have");
-    if (cache == nullptr) {
-      value = leaves[0];
-    } else {
-      cache->set_tensors(leaves.first(count));
-    }
+    const auto taken = leaves.first(count);
     leaves = leaves.subspan(count);
+    return taken;
+  };
+  for (auto& [name, value] : fields_) {
+    if (auto* cache = std::get_if<Cache>(&value)) {
+      cache->set_tensors(take(cache->tensors().size()));
+    } else if (auto* dict = std::get_if<TensorDict>(&value)) {
+      for (auto& [key, tensor] : dict->entries) tensor = take(1)[0];
+    } else {
+      value = take(1)[0];
+    }
   }
   if (!leaves.empty()) throw InternalError("more leaves than the values have");
 }
@@ -80,8 +98,16 @@ void NamedValues::set_leaves(std::span<const at::Tensor> leaves) {
 std::vector<TreeSpec> NamedValues::field_specs() const {
   std::vector<TreeSpec> specs;
   for (const auto& [name, value] : fields_) {
-    const auto* cache = std::get_if<Cache>(&value);
-    specs.push_back(cache == nullptr ? TreeSpec::leaf() : cache->spec());
+    if (const auto* cache = std::get_if<Cache>(&value)) {
+      specs.push_back(cache->spec());
+    } else if (const auto* dict = std::get_if<TensorDict>(&value)) {
+      std::vector<std::string> keys;
+      for (const auto& [key, tensor] : dict->entries) keys.push_back(key);
+      specs.push_back(TreeSpec::dict(keys, std::vector<TreeSpec>(keys.size(), TreeSpec::leaf())));
+      if (!dict->type.empty()) specs.back().type = dict->type;
+    } else {
+      specs.push_back(TreeSpec::leaf());
+    }
   }
   return specs;
 }

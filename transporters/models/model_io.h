@@ -16,21 +16,33 @@
 
 namespace transporters {
 
-using ModelValue = std::variant<at::Tensor, Cache>;
+// Tensors by name, such as a mask for each kind of attention, or a model's output that is another's input.
+struct TensorDict {
+  std::vector<NamedTensor> entries;
+  // The dotted path of a transformers ModelOutput; "" for a dictionary.
+  std::string type = {};
+  // Undefined when there is none.
+  at::Tensor find(const std::string& name) const;
+};
+
+using ModelValue = std::variant<at::Tensor, Cache, TensorDict>;
 
 // Named values in order. Leaves are all tensors, those of a cache too, by dotted path: "input_ids",
-// "cache.layers.0.keys".
+// "cache.layers.0.keys", "attention_mask.full_attention".
 class NamedValues {
  public:
   // Null when there is none of that name.
   const ModelValue* find(const std::string& name) const;
-  // Undefined when there is none; throws Error when it is a cache.
+  // Undefined when there is none; throws Error when it is no tensor.
   at::Tensor tensor(const std::string& name) const;
+  // Null when there is none, or it is no dictionary.
+  const TensorDict* dict(const std::string& name) const;
   // The value named "cache"; null without one.
   const Cache* cache() const;
   // Adds or replaces. An undefined tensor adds nothing.
   void set(const std::string& name, at::Tensor tensor);
-  void set(const std::string& name, Cache cache);
+  void set(const std::string& name, Cache cache) { replace(name, std::move(cache)); }
+  void set(const std::string& name, TensorDict dict) { replace(name, std::move(dict)); }
 
   const std::vector<std::pair<std::string, ModelValue>>& fields() const { return fields_; }
   std::vector<std::string> names() const;
@@ -41,6 +53,7 @@ class NamedValues {
  protected:
   // One spec for each field.
   std::vector<TreeSpec> field_specs() const;
+  void replace(const std::string& name, ModelValue value);
 
   std::vector<std::pair<std::string, ModelValue>> fields_;
 };

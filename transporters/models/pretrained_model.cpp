@@ -9,6 +9,7 @@ namespace transporters {
 void PreTrainedModel::check_inputs(const ModelInputs& inputs) const {
   std::vector<std::string> known;
   for (const auto& input : this->inputs()) known.push_back(input.name);
+  if (encoder() != nullptr) known.push_back("encoder_outputs");
   if (empty_cache()) known.push_back("cache");
   for (const auto& name : inputs.names()) {
     if (std::find(known.begin(), known.end(), name) != known.end()) continue;
@@ -48,6 +49,15 @@ std::optional<Cache> PreTrainedModel::start_cache(const ModelInputs& inputs) con
     return *given;
   }
   return inputs.use_cache.value_or(config().boolean("use_cache", true)) ? empty_cache() : std::nullopt;
+}
+
+at::Tensor attention_mask(const ModelInputs& inputs, bool sliding) {
+  const TensorDict* masks = inputs.dict("attention_mask");
+  if (masks == nullptr) return inputs.tensor("attention_mask");
+  const char* kind = sliding ? kSlidingMask : kFullMask;
+  const at::Tensor mask = masks->find(kind);
+  if (!mask.defined()) throw Error("'attention_mask': expected an entry '" + std::string(kind) + "', there is none");
+  return mask;
 }
 
 void check_ids_or_embeds(const ModelInputs& inputs) {

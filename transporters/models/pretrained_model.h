@@ -56,8 +56,18 @@ class PreTrainedModel : public Module {
   virtual std::vector<InputInfo> inputs() const = 0;
   // What to export with when the caller has nothing better; the same for the same sizes.
   virtual ModelInputs example_inputs(int64_t batch, int64_t sequence) const = 0;
+  // Whether its logits say which token comes next.
+  virtual bool generates() const { return false; }
   // A cache without tokens; nullopt for models that have none.
   virtual std::optional<Cache> empty_cache() const { return std::nullopt; }
+  // The same with layers of fixed size, for `length` tokens of `batch` sequences; nullopt for models that have none.
+  virtual std::optional<Cache> static_cache(int64_t /*batch*/, int64_t /*length*/) const { return std::nullopt; }
+  // Kinds of attention that ready masks are given for, by transformers' names (kFullMask, kSlidingMask), in a dictionary;
+  // empty for models that take one for all.
+  virtual std::vector<std::string> mask_kinds() const { return {}; }
+  // The part that reads the prompt, of models that have an encoder for it; null otherwise. Its output is their input
+  // "encoder_outputs".
+  virtual std::shared_ptr<PreTrainedModel> encoder() const { return nullptr; }
   // Nullopt for models whose positions have no end.
   virtual std::optional<PositionTable> position_table() const { return std::nullopt; }
 
@@ -87,6 +97,13 @@ class PreTrainedModel : public Module {
   std::string architecture_;
   std::vector<std::string> unused_tensors_;
 };
+
+inline constexpr const char* kFullMask = "full_attention";
+inline constexpr const char* kSlidingMask = "sliding_attention";
+
+// The attention_mask for layers of that kind: the input itself, or its entry when it is a dictionary. Undefined without
+// one; throws Error for a dictionary that lacks the kind.
+at::Tensor attention_mask(const ModelInputs& inputs, bool sliding);
 
 // Throws Error unless exactly one of input_ids and inputs_embeds is there.
 void check_ids_or_embeds(const ModelInputs& inputs);

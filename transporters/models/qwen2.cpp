@@ -13,6 +13,7 @@ DecoderSettings settings(const Config& config) {
   auto s = DecoderSettings::from_config(config, defaults);
   s.query_key_value_bias = true;
   s.rope = rope_parameters(config);
+  s.has_layer_types = true;
   s.windows = qwen_windows(config, s.num_layers);
   return s;
 }

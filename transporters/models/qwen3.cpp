@@ -16,6 +16,7 @@ DecoderSettings settings(const Config& config) {
   s.query_key_value_bias = s.output_bias = config.boolean("attention_bias", false);
   s.query_key_norm = true;
   s.rope = rope_parameters(config);
+  s.has_layer_types = true;
   s.windows = qwen_windows(config, s.num_layers);
   return s;
 }

@@ -412,7 +412,12 @@ void save(const std::vector<NamedModel>& models, AtomicFiles& files, const SaveO
     const bool written = std::any_of(layouts.begin(), layouts.end(), [&](const DataLayout& layout) {
       return !layout.empty() && layout.file() == own_data;
     });
-    if (!written) files.remove(own_data);
+    if (!written) {
+      if (options.always_own_data_file)
+        files.create(own_data);
+      else
+        files.remove(own_data);
+    }
     OutputFile& output = files.create(models[i].file);
     Stream stream(output);
     encode_model(stream, *models[i].model, locations[i]);

@@ -22,6 +22,8 @@ struct SaveOptions {
   // Name of the data file; empty: "<model file>.data". Models saved together with the same name share the file, and
   // weights that several of them use are in it once.
   std::string data_file;
+  // Models whose weights lie in another's data file get an empty one of their own name: transformers looks for it.
+  bool always_own_data_file = false;
 };
 
 // A model and its file name in the folder ("decode.onnx").

@@ -26,6 +26,35 @@ std::string sizes_text(at::IntArrayRef sizes) {
   return text + "]";
 }
 
+// Ops that give their first argument but for some entries, and have a variant that writes those in place.
+bool replaces_entries(const Node& node) {
+  for (const char* op : {"aten::index_copy", "aten::index_put", "aten::scatter.src", "aten::masked_scatter"})
+    if (node.is(op)) return true;
+  return false;
+}
+
+// Nodes whose output is the new value of a user input that nothing else reads: they can write into the input itself.
+std::set<const Node*> in_place_nodes(const Program& program) {
+  std::set<const Node*> nodes;
+  for (const auto& output : program.outputs) {
+    if (output.kind != OutputKind::UserInputMutation || output.value == nullptr) continue;
+    const Node* node = output.value->producer();
+    if (node == nullptr || !replaces_entries(*node)) continue;
+    const auto* const* self = std::get_if<Value*>(&node->get("self"));
+    const InputSpec* input = self == nullptr ? nullptr : program.find_input(*self);
+    const bool is_only_use = input != nullptr && input->kind == InputKind::UserInput && input->target == output.target &&
+                             (*self)->uses().size() == 1 && !program.graph->is_output(*self);
+    if (is_only_use && (*self)->dtype() == output.value->dtype()) nodes.insert(node);
+  }
+  return nodes;
+}
+
+// Whether both are the same elements in the same places.
+bool is_same_memory(const at::Tensor& a, const at::Tensor& b) {
+  return storage_of(a) == storage_of(b) && a.storage_offset() == b.storage_offset() && a.sizes() == b.sizes() &&
+         a.strides() == b.strides();
+}
+
 // The tensor itself when it has these strides, else a copy that has them.
 at::Tensor with_strides(const at::Tensor& tensor, at::IntArrayRef strides) {
   if (tensor.strides() == strides) return tensor;
@@ -44,7 +73,8 @@ class Interpreter::Plan {
       for (const auto* output : node.outputs()) add_slot(output);
     registers_.resize(slots_.size());
     for (const auto& input : program.inputs) add_input(input, program);
-    for (const auto& node : *program.graph) nodes_.emplace_back(node, slots_, symbols_);
+    const auto in_place = in_place_nodes(program);
+    for (const auto& node : *program.graph) nodes_.emplace_back(node, slots_, symbols_, in_place.contains(&node));
     for (const auto& output : program.outputs) add_output(output);
     plan_last_uses(program);
     for (size_t slot = 0; slot < registers_.size(); ++slot)
@@ -252,8 +282,17 @@ class Interpreter::Plan {
         results.push_back(output.constant);
       }
     }
+    // A written input that is returned under its own name is the caller's tensor again.
+    std::vector<std::pair<size_t, size_t>> returned;
+    for (size_t i = 0; i < outputs_.size(); ++i)
+      for (const auto& mutation : input_mutations_)
+        if (outputs_[i].slot == mutation.from && output_names_[i] == input_names_[mutation.to]) {
+          returned.emplace_back(i, mutation.to);
+          results[i] = {};
+        }
     protect(results, user_inputs);
     apply_mutations(results, user_inputs);
+    for (const auto& [output, input] : returned) results[output] = user_inputs[input];
     return results;
   }
 
@@ -282,12 +321,15 @@ class Interpreter::Plan {
     };
     std::vector<at::Tensor> buffers, inputs;
     for (const auto& mutation : buffer_mutations_) buffers.push_back(own(mutation.from));
-    for (const auto& mutation : input_mutations_) inputs.push_back(own(mutation.from));
+    for (const auto& mutation : input_mutations_) {
+      const bool is_written = is_same_memory(registers_[mutation.from].toTensor(), user_inputs[mutation.to]);
+      inputs.push_back(is_written ? user_inputs[mutation.to] : own(mutation.from));
+    }
     for (size_t i = 0; i < buffers.size(); ++i) {
       auto& buffer = registers_[buffer_mutations_[i].to];
       buffer = with_strides(buffers[i], buffer.toTensor().strides());
     }
-    for (size_t i = 0; i < inputs.size(); ++i) user_inputs[input_mutations_[i].to].copy_(inputs[i]);
+    for (size_t i = 0; i < inputs.size(); ++i) if (!inputs[i].is_same(user_inputs[input_mutations_[i].to])) user_inputs[input_mutations_[i].to].copy_(inputs[i]);
   }
 
   static std::string join(const std::vector<std::string>& names) {

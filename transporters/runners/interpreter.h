@@ -34,7 +34,8 @@ class Interpreter {
 
   // Runs with one tensor per input name; an input that is a number takes a 0-dim tensor. Returns one value per output
   // name: a tensor, a number, or a constant of the signature. Throws Error when an input does not fit its declared
-  // dtype, rank, sizes or symbol ranges, when a runtime assert does not hold, and when an op fails.
+  // dtype, rank, sizes or symbol ranges, when a runtime assert does not hold, and when an op fails. A mutated input that
+  // is also an output under the same name is returned as the caller's tensor.
   std::vector<c10::IValue> run(const std::vector<at::Tensor>& user_inputs);
   // The same by name; throws Error for a missing or an unknown name.
   std::map<std::string, c10::IValue> run_named(const std::map<std::string, at::Tensor>& user_inputs);

@@ -8,10 +8,10 @@
 namespace transporters {
 namespace {
 
-c10::OperatorHandle find_operator(const Node& node) {
+c10::OperatorHandle find_operator(const Node& node, bool in_place) {
   const auto& schema = node.schema();
-  const auto found =
-      c10::Dispatcher::singleton().findSchema({std::string(schema.base_name()), std::string(schema.overload())});
+  const auto found = c10::Dispatcher::singleton().findSchema(
+      {std::string(schema.base_name()) + (in_place ? "_" : ""), std::string(schema.overload())});
   if (!found)
     throw Error({.stage = "run", .op = node.op(), .module = node.module_path}, "the op is not registered any more");
   return *found;
@@ -54,8 +54,8 @@ std::string describe_value(const c10::IValue& value) {
 
 }  // namespace
 
-NodePlan::NodePlan(const Node& node, const Slots& slots, SymbolValues& symbols)
-    : op_(find_operator(node)), context_{.stage = "run", .op = node.op(), .module = node.module_path} {
+NodePlan::NodePlan(const Node& node, const Slots& slots, SymbolValues& symbols, bool in_place)
+    : op_(find_operator(node, in_place)), context_{.stage = "run", .op = node.op(), .module = node.module_path} {
   const auto& schema = node.schema();
   const auto& arguments = op_.schema().arguments();
   for (size_t i = 0; i < schema.arguments.size(); ++i) {

@@ -17,7 +17,8 @@ using Registers = std::vector<c10::IValue>;
 
 class NodePlan {
  public:
-  NodePlan(const Node& node, const Slots& slots, SymbolValues& symbols);
+  // `in_place` runs the op's variant that writes into its first argument ("aten::index_copy_").
+  NodePlan(const Node& node, const Slots& slots, SymbolValues& symbols, bool in_place = false);
 
   // Runs the op and stores its outputs. Throws Error naming op, module and the inputs' types when the op fails.
   void run(Registers& registers, SymbolValues& symbols, std::vector<c10::IValue>& stack) const;

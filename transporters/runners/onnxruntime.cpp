@@ -218,7 +218,8 @@ const std::vector<std::string>& OnnxRuntimeSession::input_names() const { return
 const std::vector<std::string>& OnnxRuntimeSession::output_names() const { return state_->output_names; }
 std::string OnnxRuntimeSession::version() const { return state_->library.version; }
 
-std::vector<at::Tensor> OnnxRuntimeSession::run(const std::map<std::string, at::Tensor>& inputs) {
+std::vector<at::Tensor> OnnxRuntimeSession::run(const std::map<std::string, at::Tensor>& inputs,
+                                                const std::map<std::string, at::Tensor>& targets) {
   const State& state = *state_;
   std::vector<std::string> known = state.input_names;
   known.insert(known.end(), state.defaulted_names.begin(), state.defaulted_names.end());
@@ -244,13 +245,19 @@ std::vector<at::Tensor> OnnxRuntimeSession::run(const std::map<std::string, at::
   std::vector<const char*> output_names;
   for (const auto& name : state.output_names) output_names.push_back(name.c_str());
   std::vector<ort::Value*> outputs(output_names.size());
+  std::map<std::string, std::shared_ptr<ort::Value>> written;
+  for (size_t i = 0; i < outputs.size(); ++i)
+    if (const auto target = targets.find(state.output_names[i]); target != targets.end())
+      outputs[i] = (written[target->first] = state.wrap(target->second)).get();
   state.call(ort::Run, state.session, static_cast<const ort::RunOptions*>(nullptr),
              static_cast<const char* const*>(names.data()), static_cast<const ort::Value* const*>(values.data()),
              values.size(), static_cast<const char* const*>(output_names.data()), output_names.size(), outputs.data());
   owners.clear();
-  for (ort::Value* output : outputs) owners.push_back(state.own(output));
+  for (size_t i = 0; i < outputs.size(); ++i)
+    owners.push_back(written.contains(state.output_names[i]) ? nullptr : state.own(outputs[i]));
   std::vector<at::Tensor> results;
-  for (const auto& output : owners) results.push_back(state.unwrap(output));
+  for (size_t i = 0; i < owners.size(); ++i)
+    results.push_back(owners[i] ? state.unwrap(owners[i]) : targets.at(state.output_names[i]));
   return results;
 }
 

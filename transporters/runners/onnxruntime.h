@@ -37,7 +37,10 @@ class OnnxRuntimeSession {
   // One tensor for each output name. Throws Error for an unknown name, for sizes outside the ranges that an export
   // recorded in the model or that differ where it names them alike (ONNX Runtime itself checks neither), and for what
   // ONNX Runtime refuses. Inputs with a default in the model may be left out.
-  std::vector<at::Tensor> run(const std::map<std::string, at::Tensor>& inputs);
+  // `targets` are tensors for outputs to be written to, by output name; one may be the memory of an input, where the
+  // model reads that input for nothing but this output. They are what is returned for these names.
+  std::vector<at::Tensor> run(const std::map<std::string, at::Tensor>& inputs,
+                              const std::map<std::string, at::Tensor>& targets = {});
 
   // "1.32.0".
   std::string version() const;

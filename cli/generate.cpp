@@ -1,0 +1,114 @@
+// transporters generate DIR --ids 1,2,3 --max-new-tokens N
+#include "transporters/generation/generate.h"
+
+#include <charconv>
+#include <iostream>
+#include <nlohmann/json.hpp>
+
+#include "cli/common.h"
+
+namespace transporters::cli {
+namespace {
+
+constexpr int64_t kMostTokens = 1 << 24;
+
+struct GenerateArguments {
+  std::string folder;
+  std::string ids;
+  int64_t max_new_tokens = 20;
+  std::string eos;
+  GeneratorOptions generator;
+  bool json = false;
+};
+
+std::vector<std::string> split(const std::string& text, char separator) {
+  std::vector<std::string> parts(1);
+  for (const char c : text) {
+    if (c == separator)
+      parts.emplace_back();
+    else
+      parts.back() += c;
+  }
+  return parts;
+}
+
+// "1,2,3"
+TokenIds read_ids(const std::string& option, const std::string& text) {
+  TokenIds ids;
+  for (const std::string& part : split(text, ',')) {
+    const auto first = part.find_first_not_of(' '), last = part.find_last_not_of(' ');
+    const std::string number = first == std::string::npos ? "" : part.substr(first, last - first + 1);
+    int64_t id = 0;
+    const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), id);
+    if (number.empty() || error != std::errc() || end != number.data() + number.size() || id < 0)
+      throw UsageError(option + ": expected token ids such as 1,2,3, got '" + text + "'");
+    ids.push_back(id);
+  }
+  return ids;
+}
+
+void print_text(const GenerateArguments& arguments, const GenerateResult& result, double load_seconds) {
+  for (const TokenIds& row : result.tokens) {
+    for (size_t i = 0; i < row.size(); ++i) std::cout << (i > 0 ? "," : "") << row[i];
+    std::cout << "\n";
+  }
+  if (result.stopped == "cache_full")
+    print_warning("the cache is full after " + std::to_string(result.tokens.front().size()) + " of " +
+                  std::to_string(arguments.max_new_tokens) +
+                  " new tokens; export with a longer --static-cache for more");
+  std::string speed;
+  if (result.steps > 0 && result.decode_seconds > 0)
+    speed = ", " + std::to_string(static_cast<int64_t>(static_cast<double>(result.steps) / result.decode_seconds)) +
+            " steps a second";
+  std::cerr << "loaded in " << seconds_text(load_seconds) << ", prompt in " << seconds_text(result.prefill_seconds)
+            << speed << "\n";
+}
+
+int run_generate(const GenerateArguments& arguments) {
+  std::vector<TokenIds> prompts;
+  for (const std::string& row : split(arguments.ids, ';')) prompts.push_back(read_ids("--ids", row));
+  GenerateOptions options;
+  options.max_new_tokens = arguments.max_new_tokens;
+  if (!arguments.eos.empty()) options.eos_token_ids = read_ids("--eos", arguments.eos);
+  Progress progress;
+  Stopwatch watch;
+  progress.step("loading " + arguments.folder);
+  Generator generator(arguments.folder, arguments.generator);
+  const double load_seconds = watch.lap();
+  int64_t count = 0;
+  options.on_tokens = [&](const TokenIds&) { progress.step("token " + std::to_string(++count)); };
+  const GenerateResult result = generator.generate(prompts, options);
+  progress.clear();
+  if (!arguments.json) {
+    print_text(arguments, result, load_seconds);
+    return kDone;
+  }
+  Json json{{"tokens", result.tokens}, {"stopped", result.stopped}, {"steps", result.steps}};
+  json["seconds"] = {{"load", load_seconds}, {"prefill", result.prefill_seconds}, {"decode", result.decode_seconds}};
+  print_json(json);
+  return kDone;
+}
+
+}  // namespace
+
+void add_generate(CLI::App& app, Command& chosen) {
+  CLI::App* command = app.add_subcommand("generate", "Continue prompts with an export made with --generation, greedily");
+  const auto arguments = std::make_shared<GenerateArguments>();
+  command->add_option("export", arguments->folder, "Export folder")->required()->check(kNotEmpty);
+  command->add_option("--ids", arguments->ids, "Token ids of the prompt, 1,2,3; several prompts as 1,2,3;4,5")
+      ->required()
+      ->check(kNotEmpty);
+  command->add_option("--max-new-tokens", arguments->max_new_tokens, "New tokens at most (20)")
+      ->check(CLI::Range(int64_t{0}, kMostTokens));
+  command->add_option("--eos", arguments->eos, "Token ids that end a sequence, in place of generation_config.json's")
+      ->check(kNotEmpty);
+  command->add_option("--onnxruntime", arguments->generator.onnxruntime,
+                      "The ONNX Runtime library (libonnxruntime.so)")
+      ->check(kNotEmpty);
+  command->add_option("--threads", arguments->generator.threads, "Threads of one operator in ONNX Runtime")
+      ->check(CLI::Range(1, 1024));
+  command->add_flag("--json", arguments->json, "Print the result as JSON");
+  command->callback([&chosen, arguments] { chosen = [arguments] { return run_generate(*arguments); }; });
+}
+
+}  // namespace transporters::cli
