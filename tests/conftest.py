@@ -49,7 +49,7 @@ TINY_MODELS = {
         "Qwen3MoeForCausalLM",
     ),
     "roberta": (dict(pad_token_id=1), "RobertaModel"),
-    "t5": (dict(d_kv=8, d_ff=48, decoder_start_token_id=0, pad_token_id=0), "T5ForConditionalGeneration"),
+    "t5": (dict(d_kv=8, d_ff=48, num_layers=2, num_decoder_layers=2, decoder_start_token_id=0, pad_token_id=0), "T5ForConditionalGeneration"),
     "vit": (dict(image_size=24, patch_size=8), "ViTModel"),
 }
 

@@ -122,8 +122,8 @@ TEST_CASE("a sliding layer keeps the last tokens, whatever the chunks") {
 
 TEST_CASE("updates past the end of a cache are refused") {
   StaticLayer layer(1, 1, 4, 1, at::kFloat);
-  layer.update(at::ones({1, 1, 3, 1}), at::ones({1, 1, 3, 1}));
-  CHECK_THROWS(layer.update(at::ones({1, 1, 2, 1}), at::ones({1, 1, 2, 1})));
+  layer.update(at::ones({1, 1, 3, 1}), at::ones({1, 1, 3, 1}), std::nullopt);
+  CHECK_THROWS(layer.update(at::ones({1, 1, 2, 1}), at::ones({1, 1, 2, 1}), std::nullopt));
 }
 
 TEST_CASE("a layout is read from the structure of a graph's inputs") {

@@ -233,7 +233,7 @@ def test_one_decode_graph_serves_prompt_chunks_and_tokens(exports, tiny_checkpoi
 @pytest.fixture(scope="module")
 def large(tiny_checkpoint):
     """Weights that are more than the graphs around them, tied embeddings among them."""
-    return tiny_checkpoint("llama", vocab_size=4000, hidden_size=96, intermediate_size=256, tie_word_embeddings=True)
+    return tiny_checkpoint("llama", vocab_size=8000, hidden_size=192, intermediate_size=512, tie_word_embeddings=True)
 
 
 def bytes_of(folder, *suffixes):

@@ -47,8 +47,9 @@ double seconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-// Prompts as one batch, padded on the left, where new tokens follow them, or on the right.
-std::pair<at::Tensor, at::Tensor> padded(const std::vector<TokenIds>& prompts, int64_t pad, bool left) {
+// Prompts as one batch, padded on the left, where new tokens follow them, or on the right. The mask hides what stands
+// there: the prompt's first token, which is in the vocabulary for sure.
+std::pair<at::Tensor, at::Tensor> padded(const std::vector<TokenIds>& prompts, bool left) {
   size_t longest = 0;
   for (const TokenIds& prompt : prompts) {
     if (prompt.empty()) throw Error(ErrorContext{.stage = kStageName}, "expected prompts of one token at least, got none");
@@ -56,12 +57,13 @@ std::pair<at::Tensor, at::Tensor> padded(const std::vector<TokenIds>& prompts, i
   }
   if (longest == 0) throw Error(ErrorContext{.stage = kStageName}, "expected one prompt at least, got none");
   const auto rows = static_cast<int64_t>(prompts.size()), columns = static_cast<int64_t>(longest);
-  at::Tensor ids = at::full({rows, columns}, pad, at::kLong);
+  at::Tensor ids = at::empty({rows, columns}, at::kLong);
   at::Tensor mask = at::zeros({rows, columns}, at::kLong);
   for (int64_t row = 0; row < rows; ++row) {
     const TokenIds& prompt = prompts[static_cast<size_t>(row)];
     const auto count = static_cast<int64_t>(prompt.size());
     const int64_t first = left ? columns - count : 0;
+    ids[row].fill_(prompt.front());
     ids[row].narrow(0, first, count).copy_(at::tensor(prompt, at::kLong));
     mask[row].narrow(0, first, count).fill_(1);
   }
@@ -75,7 +77,6 @@ struct Generator::State {
   std::map<std::string, std::unique_ptr<Stage>> stages;
   CacheLayout layout;  // of all stages
   TokenIds eos;
-  int64_t pad = 0;
   std::optional<int64_t> decoder_start;
 
   // Of the call that runs.
@@ -234,10 +235,6 @@ struct Generator::State {
       return ids.empty() ? token_ids(config.value(key, Json())) : ids;
     };
     eos = setting("eos_token_id");
-    if (const TokenIds ids = setting("pad_token_id"); !ids.empty())
-      pad = ids.front();
-    else if (!eos.empty())
-      pad = eos.front();
     if (const TokenIds ids = setting("decoder_start_token_id"); !ids.empty()) decoder_start = ids.front();
   }
 
@@ -245,7 +242,7 @@ struct Generator::State {
     cache.clear();
     encoded.clear();
     past = 0;
-    std::tie(ids, mask) = padded(prompts, pad, /*left=*/!has_encoder());
+    std::tie(ids, mask) = padded(prompts, /*left=*/!has_encoder());
     if (has_encoder()) {
       encoder_ids = ids;
       encoder_mask = mask;
@@ -303,7 +300,7 @@ GenerateResult Generator::generate(const std::vector<TokenIds>& prompts, const G
     if (count > 0 || prefill == nullptr) ++result.steps;
     TokenIds tokens;
     for (size_t row = 0; row < prompts.size(); ++row) {
-      const int64_t token = ended[row] ? s.pad : next[static_cast<int64_t>(row)].item<int64_t>();
+      const int64_t token = ended[row] ? result.tokens[row].back() : next[static_cast<int64_t>(row)].item<int64_t>();
       tokens.push_back(token);
       if (ended[row]) continue;
       result.tokens[row].push_back(token);

@@ -20,7 +20,7 @@ struct GenerateOptions {
   int64_t max_new_tokens = 20;
   // Overrides the tokens that end a sequence, which the folder's generation_config.json names.
   std::optional<TokenIds> eos_token_ids;
-  // Called with the next token of each row as it comes; rows that have ended get the padding token.
+  // Called with the next token of each row as it comes; rows that have ended repeat their last.
   std::function<void(const TokenIds&)> on_tokens;
 };
 

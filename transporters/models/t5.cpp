@@ -153,23 +153,25 @@ class T5FeedForward : public Module {
   Activation activation_;
 };
 
-// A part of a block: its norm, and attention or feed-forward.
+// A part of a block: attention or feed-forward, and its norm.
 class T5Layer : public Module {
  public:
-  T5Layer(const Weights& weights, const T5Settings& s) : Module(weights) {
+  enum class Kind { SelfAttention, CrossAttention, FeedForward };
+  T5Layer(const Weights& weights, const ModelContext& context, const T5Settings& s, Kind kind, bool has_bias,
+          bool is_decoder)
+      : Module(weights) {
+    if (kind == Kind::FeedForward) {
+      feed_forward = member<T5FeedForward>(weights, "DenseReluDense", s);
+    } else {
+      const char* name = kind == Kind::SelfAttention ? "SelfAttention" : "EncDecAttention";
+      attention = member<T5Attention>(weights, name, context, s, has_bias, is_decoder);
+    }
     layer_norm = member<RMSNorm>(weights, "layer_norm", s.hidden_size, s.eps);
   }
-  void add_attention(const Weights& weights, const std::string& name, const ModelContext& context, const T5Settings& s,
-                     bool has_bias, bool is_decoder) {
-    attention = member<T5Attention>(weights, name, context, s, has_bias, is_decoder);
-  }
-  void add_feed_forward(const Weights& weights, const T5Settings& s) {
-    feed_forward = member<T5FeedForward>(weights, "DenseReluDense", s);
-  }
 
-  std::shared_ptr<RMSNorm> layer_norm;
   std::shared_ptr<T5Attention> attention;
   std::shared_ptr<T5FeedForward> feed_forward;
+  std::shared_ptr<RMSNorm> layer_norm;
 };
 
 class T5Block : public Module {
@@ -178,14 +180,10 @@ class T5Block : public Module {
       : Module(weights) {
     const int64_t count = is_decoder ? 3 : 2;
     layer = members<T5Layer>(weights, "layer", count, [&](const Weights& w, int64_t i) {
-      auto made = std::make_shared<T5Layer>(w, s);
-      if (i == 0)
-        made->add_attention(w, "SelfAttention", context, s, is_first, is_decoder);
-      else if (i + 1 < count)
-        made->add_attention(w, "EncDecAttention", context, s, /*has_bias=*/false, is_decoder);
-      else
-        made->add_feed_forward(w, s);
-      return made;
+      const auto kind = i == 0           ? T5Layer::Kind::SelfAttention
+                        : i + 1 == count ? T5Layer::Kind::FeedForward
+                                         : T5Layer::Kind::CrossAttention;
+      return std::make_shared<T5Layer>(w, context, s, kind, /*has_bias=*/is_first && i == 0, is_decoder);
     });
   }
 
