@@ -20,6 +20,7 @@ from . import (
     pieces,
     prefix_masks,
     recurrences,
+    shifted_windows,
     vision_grids,
     vision_merging,
 )
@@ -41,6 +42,7 @@ def entries(model: torch.nn.Module) -> list[tuple[Any, str, Any]]:
         image_lists,
         local_attention,
         prefix_masks,
+        shifted_windows,
         pieces,
     )
     return [entry for kind in kinds for entry in kind.entries(model)]
