@@ -39,7 +39,9 @@ def _maybe_pad(original):
             multiples = self.window_size, self.window_size
         else:
             multiples = getattr(self, "patch_size", (2, 2))
-        below, right = (-size % multiple for size, multiple in zip((height, width), multiples))
+        below, right = (
+            (size + multiple - 1) // multiple * multiple - size for size, multiple in zip((height, width), multiples)
+        )
         of_channels = () if hasattr(self, "patch_size") else (0, 0)  # which come last but for pixels
         features = torch.nn.functional.pad(features, (*of_channels, 0, right, 0, below))
         # A layer crops what it gets back when it thinks that it padded it, which is right for no padding too.
