@@ -19,6 +19,7 @@ from . import (
     multimodal_rope,
     packed_attention,
     pieces,
+    place_lists,
     prefix_masks,
     recurrences,
     shifted_windows,
@@ -47,6 +48,7 @@ def entries(model: torch.nn.Module) -> list[tuple[Any, str, Any]]:
         shifted_windows,
         size_branches,
         length_statistics,
+        place_lists,
         pieces,
     )
     return [entry for kind in kinds for entry in kind.entries(model)]
