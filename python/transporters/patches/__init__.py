@@ -16,6 +16,7 @@ from . import (
     length_statistics,
     linear_attention,
     local_attention,
+    masked_units,
     multimodal_rope,
     packed_attention,
     pieces,
@@ -48,6 +49,7 @@ def entries(model: torch.nn.Module) -> list[tuple[Any, str, Any]]:
         shifted_windows,
         size_branches,
         length_statistics,
+        masked_units,
         place_lists,
         pieces,
     )
