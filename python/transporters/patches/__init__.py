@@ -25,6 +25,7 @@ from . import (
     recurrences,
     shifted_windows,
     size_branches,
+    sliding_windows,
     vision_grids,
     vision_merging,
 )
@@ -49,6 +50,7 @@ def entries(model: torch.nn.Module) -> list[tuple[Any, str, Any]]:
         shifted_windows,
         size_branches,
         length_statistics,
+        sliding_windows,
         masked_units,
         place_lists,
         pieces,
