@@ -11,6 +11,7 @@ from typing import Any
 import torch
 
 from . import (
+    audio_padding,
     experts,
     image_lists,
     length_statistics,
@@ -49,6 +50,7 @@ def entries(model: torch.nn.Module) -> list[tuple[Any, str, Any]]:
         prefix_masks,
         shifted_windows,
         size_branches,
+        audio_padding,
         length_statistics,
         sliding_windows,
         masked_units,
