@@ -13,6 +13,7 @@ import torch
 from . import (
     experts,
     image_lists,
+    length_statistics,
     linear_attention,
     local_attention,
     multimodal_rope,
@@ -20,6 +21,8 @@ from . import (
     pieces,
     prefix_masks,
     recurrences,
+    shifted_windows,
+    size_branches,
     vision_grids,
     vision_merging,
 )
@@ -41,6 +44,9 @@ def entries(model: torch.nn.Module) -> list[tuple[Any, str, Any]]:
         image_lists,
         local_attention,
         prefix_masks,
+        shifted_windows,
+        size_branches,
+        length_statistics,
         pieces,
     )
     return [entry for kind in kinds for entry in kind.entries(model)]
