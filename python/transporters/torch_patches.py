@@ -135,6 +135,18 @@ def _tensor(original):
     return tensor
 
 
+def _div(original):
+    """A size by a number: a tensor of it would be read back as a number that the trace knows nothing of."""
+
+    def div(input, other, *args, rounding_mode=None, **kwargs):
+        is_size = isinstance(input, torch.SymInt) and isinstance(other, (int, torch.SymInt))
+        if is_size and rounding_mode in ("floor", "trunc") and not kwargs:
+            return input // other  # sizes aren't negative
+        return original(input, other, *args, rounding_mode=rounding_mode, **kwargs)
+
+    return div
+
+
 def _linspace(original):
     """Takes a plain number of steps only."""
 
@@ -177,6 +189,7 @@ def entries() -> list[tuple[Any, str, Any]]:
         (torch, "_check_is_size", _check_is_size),
         (symbolic_shapes, "statically_known_true", _statically_known_true),
         (_trace_wrapped_higher_order_op, "mod_index", _mod_index),
+        (torch, "div", _div),
         (torch, "linspace", _linspace),
         (torch.nn.functional, "scaled_dot_product_attention", _scaled_dot_product_attention),
         (torch, "tensor", _tensor),

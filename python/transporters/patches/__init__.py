@@ -16,13 +16,16 @@ from . import (
     length_statistics,
     linear_attention,
     local_attention,
+    masked_units,
     multimodal_rope,
     packed_attention,
     pieces,
+    place_lists,
     prefix_masks,
     recurrences,
     shifted_windows,
     size_branches,
+    sliding_windows,
     vision_grids,
     vision_merging,
 )
@@ -47,6 +50,9 @@ def entries(model: torch.nn.Module) -> list[tuple[Any, str, Any]]:
         shifted_windows,
         size_branches,
         length_statistics,
+        sliding_windows,
+        masked_units,
+        place_lists,
         pieces,
     )
     return [entry for kind in kinds for entry in kind.entries(model)]
