@@ -233,7 +233,7 @@ SIZES = {
     "float factor": lambda self, x: x * (x.shape[0] * 0.5) + torch.full((1,), x.shape[1] / 4),
     "float bound": lambda self, x: x.clamp(max=x.shape[0] * 0.25),
     "linspace": lambda self, x: x[:, 0] + torch.linspace(0.5, x.shape[0] - 0.5, x.shape[0]),
-    "linspace of one number": lambda self, x: torch.linspace(0, 1, x.shape[0]) + torch.linspace(-1, 5, x.shape[0] // 99 + 1),
+    "linspace of one number": lambda self, x: torch.linspace(0, 1, x.shape[0]) + torch.linspace(-1, 5, x.shape[0] // 9 + 1).sum(),
     "scale of attention": lambda self, x: nn.functional.scaled_dot_product_attention(
         x[None], x[None], x[None], scale=x.shape[0] ** -0.5
     ),
