@@ -11,6 +11,7 @@ from typing import Any
 import torch
 
 from . import (
+    dynamic_rope,
     experts,
     image_lists,
     length_statistics,
@@ -37,6 +38,7 @@ __all__ = ["entries", "traces_rope_index"]
 def entries(model: torch.nn.Module) -> list[tuple[Any, str, Any]]:
     """(owner, attribute, factory) for what this model's modules need."""
     kinds = (
+        dynamic_rope,
         packed_attention,
         vision_grids,
         vision_merging,
