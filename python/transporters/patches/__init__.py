@@ -11,6 +11,7 @@ from typing import Any
 import torch
 
 from . import (
+    audio_padding,
     dynamic_rope,
     experts,
     image_lists,
@@ -51,6 +52,7 @@ def entries(model: torch.nn.Module) -> list[tuple[Any, str, Any]]:
         prefix_masks,
         shifted_windows,
         size_branches,
+        audio_padding,
         length_statistics,
         sliding_windows,
         masked_units,
