@@ -12,6 +12,7 @@ import torch
 
 from . import (
     audio_padding,
+    dynamic_rope,
     experts,
     image_lists,
     length_statistics,
@@ -38,6 +39,7 @@ __all__ = ["entries", "traces_rope_index"]
 def entries(model: torch.nn.Module) -> list[tuple[Any, str, Any]]:
     """(owner, attribute, factory) for what this model's modules need."""
     kinds = (
+        dynamic_rope,
         packed_attention,
         vision_grids,
         vision_merging,
