@@ -11,15 +11,23 @@ from typing import Any
 import torch
 
 from . import (
+    audio_padding,
+    dynamic_rope,
     experts,
     image_lists,
+    length_statistics,
     linear_attention,
     local_attention,
+    masked_units,
     multimodal_rope,
     packed_attention,
     pieces,
+    place_lists,
     prefix_masks,
     recurrences,
+    shifted_windows,
+    size_branches,
+    sliding_windows,
     vision_grids,
     vision_merging,
 )
@@ -31,6 +39,7 @@ __all__ = ["entries", "traces_rope_index"]
 def entries(model: torch.nn.Module) -> list[tuple[Any, str, Any]]:
     """(owner, attribute, factory) for what this model's modules need."""
     kinds = (
+        dynamic_rope,
         packed_attention,
         vision_grids,
         vision_merging,
@@ -41,6 +50,13 @@ def entries(model: torch.nn.Module) -> list[tuple[Any, str, Any]]:
         image_lists,
         local_attention,
         prefix_masks,
+        shifted_windows,
+        size_branches,
+        audio_padding,
+        length_statistics,
+        sliding_windows,
+        masked_units,
+        place_lists,
         pieces,
     )
     return [entry for kind in kinds for entry in kind.entries(model)]
