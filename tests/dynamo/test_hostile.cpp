@@ -158,7 +158,7 @@ TEST_CASE("missing records and foreign versions") {
   CHECK(with("byteorder", "big") == "[dynamo] FILE: the archive was written on a big-endian machine");
   CHECK(with("data/sample_inputs/model.pt", "garbage") == "");  // only a help
   CHECK(archive.load_records([](Records& records) { records.emplace_back("models/other.json", "{}"); }) ==
-        "[dynamo] FILE: the archive has 2 models, expected one");
+        "[dynamo] FILE: the archive has 2 models, expected one; choose from 'model', 'other'");
 }
 
 TEST_CASE("JSON that is none, or of another shape") {

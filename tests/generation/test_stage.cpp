@@ -23,8 +23,8 @@ ExportTarget layer_target(const std::shared_ptr<StaticLayer>& layer) {
   std::vector<TreeSpec> leaves{TreeSpec::leaf()};
   target.inputs.push_back({"states", at::ones({1, kHeads, 2, kHeadDim}), {}});
   for (const auto& [name, tensor] : layer->tensors()) {
-    target.inputs.push_back({"cache." + name, tensor, {}});
-    names.push_back("cache." + name);
+    target.inputs.push_back({"cache_" + name, tensor, {}});
+    names.push_back("cache_" + name);
     leaves.push_back(TreeSpec::leaf());
   }
   target.forward = [layer](const std::vector<at::Tensor>& inputs) {
@@ -33,7 +33,7 @@ ExportTarget layer_target(const std::shared_ptr<StaticLayer>& layer) {
     const auto [keys, values] = copy->update(inputs[0], inputs[0] * 2);
     TraceResult result;
     result.outputs.push_back({"sum", (keys + values).sum(2)});
-    for (const auto& [name, tensor] : copy->tensors()) result.outputs.push_back({"cache." + name, tensor});
+    for (const auto& [name, tensor] : copy->tensors()) result.outputs.push_back({"cache_" + name, tensor});
     std::vector<std::string> names;
     for (const auto& output : result.outputs) names.push_back(output.path);
     result.spec = TreeSpec::dict(names, std::vector<TreeSpec>(names.size(), TreeSpec::leaf()));
@@ -47,7 +47,7 @@ using Tensors = std::map<std::string, at::Tensor>;
 
 Tensors empty_inputs(const StaticLayer& layer) {
   Tensors inputs;
-  for (const auto& [name, tensor] : layer.tensors()) inputs.emplace("cache." + name, tensor.clone());
+  for (const auto& [name, tensor] : layer.tensors()) inputs.emplace("cache_" + name, tensor.clone());
   return inputs;
 }
 
@@ -60,8 +60,8 @@ void check_steps(Stage& stage, const StaticLayer& layer, bool in_place) {
     for (const auto& [name, tensor] : layer.tensors()) own.push_back(tensor.clone());
     expected->set_tensors(own);
   }
-  const void* keys = cache.at("cache.keys").data_ptr();
-  const void* values = cache.at("cache.values").data_ptr();
+  const void* keys = cache.at("cache_keys").data_ptr();
+  const void* values = cache.at("cache_values").data_ptr();
   for (int64_t step = 0; step < 4; ++step) {
     const auto states = at::full({1, kHeads, 2, kHeadDim}, static_cast<double>(step + 1));
     Tensors inputs = cache;
@@ -71,10 +71,10 @@ void check_steps(Stage& stage, const StaticLayer& layer, bool in_place) {
     CHECK(at::allclose(outputs.at("sum"), (all_keys + all_values).sum(2)));
     for (auto& [name, tensor] : outputs)
       if (cache.contains(name)) cache[name] = tensor;
-    for (const auto& [name, tensor] : expected->tensors()) CHECK(at::equal(cache.at("cache." + name), tensor));
+    for (const auto& [name, tensor] : expected->tensors()) CHECK(at::equal(cache.at("cache_" + name), tensor));
     if (!in_place) continue;
-    CHECK(cache.at("cache.keys").data_ptr() == keys);
-    CHECK(cache.at("cache.values").data_ptr() == values);
+    CHECK(cache.at("cache_keys").data_ptr() == keys);
+    CHECK(cache.at("cache_values").data_ptr() == values);
   }
 }
 

@@ -2,6 +2,8 @@
 
 #include <ATen/ATen.h>
 
+#include <algorithm>
+
 #include "transporters/dynamo/pt2.h"
 #include "transporters/error.h"
 #include "transporters/onnx/model.h"
@@ -43,12 +45,15 @@ std::string leaf_path(const std::string& name, const std::string& prefix) {
 }
 
 // Whether both can be the same memory: the node that makes `output` passes `input` on (an encoder's keys and values), or
-// copies it but for some entries, and nothing else reads it.
+// copies it but for some entries, and nothing else reads those (its sizes may be read).
 bool can_share(const onnx::Value& output, const onnx::Value& input) {
   const onnx::Node* node = output.producer();
   if (node == nullptr || node->input(0) != &input) return false;
   if (node->is("Identity")) return true;
-  return (node->is("ScatterElements") || node->is("ScatterND")) && input.uses().size() == 1;
+  if (!node->is("ScatterElements") && !node->is("ScatterND")) return false;
+  return std::all_of(input.uses().begin(), input.uses().end(), [&](const onnx::Use& use) {
+    return (use.node == node && use.input == 0) || use.node->is("Shape");
+  });
 }
 
 class OnnxStage : public Stage {
