@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import tempfile
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -211,10 +212,11 @@ class ExportedComponent:
         return self.program.metadata
 
 
-class ExportedModel:
+class ExportedModel(Mapping):
     """An exported model: its graphs by name, and the configs to save beside them.
 
-    A single-graph export behaves like its program: ``module()``, ``save(path)``, ``model_proto``, and calls.
+    It is a mapping of their names to programs. A single-graph export behaves like its program: ``module()``,
+    ``save(path)``, ``model_proto``, and calls.
     """
 
     def __init__(self, components, export_format: str, config: str, config_files: dict[str, str], notes: list[str]):
@@ -234,6 +236,17 @@ class ExportedModel:
                 ".components"
             )
         return next(iter(self.components.values())).program
+
+    def __getitem__(self, name: str) -> DynamoProgram | OnnxProgram:
+        if name not in self.components:
+            raise KeyError(f"there is no component {name!r}; the components are {', '.join(self.components)}")
+        return self.components[name].program
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.components)
+
+    def __len__(self) -> int:
+        return len(self.components)
 
     def __getattr__(self, name: str):
         if name.startswith("_"):

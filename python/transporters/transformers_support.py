@@ -137,11 +137,12 @@ def _loaded(path: str) -> Any:
     return None
 
 
-def config_files(model: torch.nn.Module) -> dict[str, str]:
+def config_files(model: torch.nn.Module, generation_config: Any = None) -> dict[str, str]:
     """config.json and generation_config.json of a model, as save_pretrained writes them."""
     files = {}
-    for attribute, name in (("config", "config.json"), ("generation_config", "generation_config.json")):
-        config = getattr(model, attribute, None)
+    generation_config = generation_config or getattr(model, "generation_config", None)
+    configs = {"config.json": getattr(model, "config", None), "generation_config.json": generation_config}
+    for name, config in configs.items():
         if config is not None and hasattr(config, "to_json_string"):
             files[name] = config.to_json_string(use_diff=True)
     return files

@@ -1,0 +1,80 @@
+"""The stages of a model that generates, each with what generate() calls it with."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+
+from .. import state, transformers_support
+from .._C import ExportError
+from ..registry import replaced
+from . import caches, capture, modalities, multi_token
+
+Stages = dict[str, tuple[torch.nn.Module, dict[str, Any]]]
+
+
+def decompose_for_generation(
+    model: torch.nn.Module, inputs: Mapping[str, Any], generation_config: Any = None, multi_token_decode: bool = False
+) -> Stages:
+    """Name -> (module, keyword arguments) of each stage, as one run of ``model.generate(**inputs)`` calls it.
+
+    "prefill" and "decode" are the whole model with the prompt and with the token after it. A multimodal model has, in
+    place of "prefill", its parts: "image_encoder", "audio_encoder", its projector under its own name, "language_model" and
+    "lm_head"; an encoder-decoder has "encoder" besides.
+
+    inputs: what generate takes. Sizes and types matter, values hardly.
+    generation_config: the model's own when None. ``GenerationConfig(cache_implementation="static", max_cache_len=...)``
+        gives caches of a fixed size.
+    multi_token_decode: "decode" is called with two tokens, so that an export with dynamic sizes takes any number: the
+        prompt, when the cache is empty, a chunk of it, or one token.
+
+    Raises ExportError when the model can't generate from these inputs, and naming the stage that does not run. The model
+    is left as it was.
+    """
+    if not transformers_support.is_transformers_model(model) or not hasattr(model, "generate"):
+        raise ExportError(f"[generation] a transformers model that generates is expected, not a {type(model).__name__}")
+    steps = 3 if multi_token_decode else 2
+    config = copy.deepcopy(generation_config if generation_config is not None else model.generation_config)
+    config.max_new_tokens = config.min_new_tokens = steps
+    config.max_length = config.min_length = None
+
+    modules = {"": model, **modalities.parts(model)}
+    is_multimodal = len(modules) > 1
+    if model.config.is_encoder_decoder and not is_multimodal:
+        modules["encoder"] = model.get_encoder()
+    with state.preserved(model), torch.random.fork_rng(devices=[]), replaced(caches.capture_patches()):
+        with capture.recorded(modules) as calls:
+            try:
+                model.generate(**copy.deepcopy(dict(inputs)), generation_config=config)
+            except Exception as error:
+                raise ExportError(
+                    f"[generation] {type(model).__name__}.generate fails with {', '.join(inputs)}: "
+                    f"{type(error).__name__}: {error}"
+                ) from error
+        whole = calls.pop("")
+        if len(whole) < steps:
+            raise ExportError(
+                f"[generation] {type(model).__name__}.generate calls the model {len(whole)} times for {steps} tokens, so "
+                "it has no prefill and decode stage of its own"
+            )
+        stages: Stages = {name: (modules[name], made[0]) for name, made in calls.items() if made}
+        if not is_multimodal:
+            stages["prefill"] = (model, whole[0])
+        stages["decode"] = (model, multi_token.merged(whole[1:steps]) if multi_token_decode else whole[1])
+        for name, (module, kwargs) in stages.items():
+            _check(name, module, kwargs)
+    return stages
+
+
+def _check(name: str, module: torch.nn.Module, kwargs: dict[str, Any]) -> None:
+    try:
+        with torch.no_grad():
+            module(**copy.deepcopy(kwargs))
+    except Exception as error:
+        raise ExportError(
+            f"[generation] stage '{name}' ({type(module).__name__}) does not run with {', '.join(kwargs)}: "
+            f"{type(error).__name__}: {error}"
+        ) from error

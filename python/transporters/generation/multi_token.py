@@ -1,0 +1,51 @@
+"""Decode steps of one token each as one step of several tokens."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from .._C import ExportError
+
+# Inputs that hold an entry per token -> the axis of the tokens.
+_TOKEN_AXES = {
+    "input_ids": 1,
+    "inputs_embeds": 1,
+    "decoder_input_ids": 1,
+    "audio_latents": 1,
+    "mm_token_type_ids": 1,
+    "token_type_ids": 1,
+    "cache_position": 0,
+    "position_ids": -1,
+    "decoder_position_ids": -1,
+}
+_MASKS = ("attention_mask", "decoder_attention_mask")
+
+
+def merged(steps: list[dict[str, Any]]) -> dict[str, Any]:
+    """The call that these consecutive calls of one token each are together: the first one's cache, all tokens. Raises
+    ExportError for steps of more tokens (a model without a cache)."""
+    result = dict(steps[0])
+    for name, axis in _TOKEN_AXES.items():
+        values = [step.get(name) for step in steps]
+        if all(isinstance(value, torch.Tensor) for value in values):
+            if name.endswith(("input_ids", "inputs_embeds")) and any(value.shape[axis] != 1 for value in values):
+                raise ExportError(
+                    f"[generation] '{name}' has {values[0].shape[axis]} tokens in a decode step: the model generates "
+                    "without a cache, so that its decode stage takes any number as it is"
+                )
+            result[name] = torch.cat(values, dim=axis)
+    for name in _MASKS:
+        if name in result:
+            result[name] = _merged_mask([step.get(name) for step in steps])
+    return result
+
+
+def _merged_mask(masks: list[Any]) -> Any:
+    """Masks with a row per query stand one below the other; of those that only tell padding the last is the longest."""
+    if isinstance(masks[0], dict):
+        return {key: _merged_mask([mask[key] for mask in masks]) for key in masks[0]}
+    if any(mask is None for mask in masks) or masks[-1].dim() != 4:
+        return masks[-1]
+    return torch.cat(masks, dim=2)
