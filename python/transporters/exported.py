@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch.utils import _pytree
 
-from . import _C, pytrees
+from . import _C, cache_lengths, pytrees
 from ._C import ExportError
 
 
@@ -37,10 +37,17 @@ class _Signature:
             given = ", ".join(kwargs) or "none"
             what = f"misses {', '.join(missing)}" if missing else f"does not take {', '.join(unknown)}"
             raise ExportError(f"[run] the program {what}; its inputs are {', '.join(self.kwarg_names)}, given are {given}")
-        leaves, spec = _pytree.tree_flatten((args, {name: values[name] for name in self.kwarg_names}))
+        values = cache_lengths.to_program({name: values[name] for name in self.kwarg_names})
+        leaves, spec = _pytree.tree_flatten((args, values))
         if spec.num_leaves != self.in_spec.num_leaves:
             raise ExportError(f"[run] the inputs nest unlike those of the export: {spec} and {self.in_spec}")
         return [(entry[0], _checked(leaf, *entry)) for leaf, entry in zip(leaves, self.inputs)]
+
+    def unflatten(self, outputs: list[Any], kwargs: dict[str, Any]) -> Any:
+        """What the model returns, of the leaves; caches of `kwargs` may have been written to."""
+        returned = _pytree.tree_unflatten(outputs, self.out_spec)
+        cache_lengths.from_program([*kwargs.values(), *(returned.values() if isinstance(returned, dict) else ())])
+        return returned
 
 
 def _checked(leaf: Any, path: str, value: str | None, constant: Any, is_number: bool) -> Any:
@@ -101,7 +108,7 @@ class DynamoModule(torch.nn.Module):
     def forward(self, *args, **kwargs):
         leaves = self._signature.flatten(args, kwargs)
         outputs = self._interpreter.run([leaf for _, leaf in leaves if isinstance(leaf, torch.Tensor)])
-        return _pytree.tree_unflatten(outputs, self._signature.out_spec)
+        return self._signature.unflatten(outputs, kwargs)
 
 
 class OnnxProgram:
@@ -178,7 +185,7 @@ class OnnxProgram:
                 leaves[path].copy_(value)
             else:
                 self._buffers[path] = value
-        return _pytree.tree_unflatten(outputs, self._signature.out_spec)
+        return self._signature.unflatten(outputs, kwargs)
 
     def __repr__(self) -> str:
         return f"OnnxProgram({self.metadata['architecture']})"

@@ -106,7 +106,7 @@ def trace(
         remaining = iter(tensors)
         traced = [next(remaining) if isinstance(leaf, torch.Tensor) else leaf for leaf in leaves]
         call_args, call_kwargs = torch.utils._pytree.tree_unflatten(traced, spec)
-        with state.preserved(model):
+        with state.preserved(model), transformers_support.traced_call(is_transformers, call_kwargs):
             outputs = settled(model(*call_args, **call_kwargs))
         out_leaves, out_spec = pytrees.flatten(outputs, "outputs")
         dumped = pytrees.dumps(out_spec, "the outputs")

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 from . import patches
+from .patches import cache_layers
 
 
 OUTPUT_FLAGS = ("use_cache", "output_attentions", "output_hidden_states", "return_dict", "return_loss")
@@ -74,19 +75,26 @@ def holds_cache(inputs: Iterable[Any]) -> bool:
     return any(is_cache_object(value) for value in inputs)
 
 
+def traced_call(is_transformers: bool, kwargs: dict[str, Any]) -> contextlib.AbstractContextManager[None]:
+    """For the time that a call with these arguments is traced."""
+    return cache_layers.of_call(kwargs) if is_transformers else contextlib.nullcontext()
+
+
 def model_patches(model: torch.nn.Module, with_cache: bool, is_dynamic: bool) -> list[tuple[Any, str, Any]]:
     """What is replaced while this model is traced: the patches of this package, and where it has none, transformers' own
     (registered where its Dynamo exporter is defined) for the modules that are loaded. Its patches of torch are not needed:
-    this engine sees torch's ops themselves. Those of cache classes are for caches that are inputs: what a first call
+    this engine sees torch's ops themselves. Those of cache layers are for caches that are inputs: what a first call
     returns stays as eager returns it."""
     import transformers.exporters.exporter_dynamo  # noqa: F401  registers them
     from transformers.exporters import utils
 
     ours = patches.entries(model)
+    if with_cache:
+        ours += cache_layers.entries()
     replaced = {(owner, attribute) for owner, attribute, _ in ours}
     entries = []
     for path, attribute, factory in getattr(utils, "_PATCHES", {}).get("dynamo", []):
-        if path.startswith("transformers.cache_utils.") and not with_cache:
+        if path.startswith("transformers.cache_utils."):
             continue
         owner = _loaded(path)
         if owner is not None and hasattr(owner, attribute) and (owner, attribute) not in replaced:

@@ -10,8 +10,9 @@ import torch
 
 from .. import state, transformers_support
 from .._C import ExportError
+from ..patches import cache_layers
 from ..registry import replaced
-from . import caches, capture, modalities, multi_token
+from . import capture, modalities, multi_token
 
 Stages = dict[str, tuple[torch.nn.Module, dict[str, Any]]]
 
@@ -45,7 +46,7 @@ def decompose_for_generation(
     is_multimodal = len(modules) > 1
     if model.config.is_encoder_decoder and not is_multimodal:
         modules["encoder"] = model.get_encoder()
-    with state.preserved(model), torch.random.fork_rng(devices=[]), replaced(caches.capture_patches()):
+    with state.preserved(model), torch.random.fork_rng(devices=[]), replaced(cache_layers.entries()):
         with capture.recorded(modules) as calls:
             try:
                 model.generate(**copy.deepcopy(dict(inputs)), generation_config=config)

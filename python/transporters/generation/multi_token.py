@@ -38,14 +38,37 @@ def merged(steps: list[dict[str, Any]]) -> dict[str, Any]:
             result[name] = torch.cat(values, dim=axis)
     for name in _MASKS:
         if name in result:
-            result[name] = _merged_mask([step.get(name) for step in steps])
+            result[name] = _merged_mask([step.get(name) for step in steps], [_window_starts(step) for step in steps])
     return result
 
 
-def _merged_mask(masks: list[Any]) -> Any:
-    """Masks with a row per query stand one below the other; of those that only tell padding the last is the longest."""
+def _merged_mask(masks: list[Any], starts: list[int], is_windowed: bool = True) -> Any:
+    """Masks with a row per query stand one below the other, their columns at the position that the first one's begin at;
+    of those that only tell padding the last is the longest."""
     if isinstance(masks[0], dict):
-        return {key: _merged_mask([mask[key] for mask in masks]) for key in masks[0]}
+        return {key: _merged_mask([mask[key] for mask in masks], starts, key in _WINDOWED) for key in masks[0]}
     if any(mask is None for mask in masks) or masks[-1].dim() != 4:
         return masks[-1]
-    return torch.cat(masks, dim=2)
+    shifts = [start - starts[0] if is_windowed else 0 for start in starts]
+    columns = max(mask.shape[-1] + shift for mask, shift in zip(masks, shifts))
+    hidden = False if masks[0].dtype == torch.bool else torch.finfo(masks[0].dtype).min
+    rows = [
+        torch.nn.functional.pad(mask, (shift, columns - shift - mask.shape[-1]), value=hidden)
+        for mask, shift in zip(masks, shifts)
+    ]
+    return torch.cat(rows, dim=2)
+
+
+_WINDOWED = ("sliding_attention", "chunked_attention")
+
+
+def _window_starts(step: dict[str, Any]) -> int:
+    """The position that the first column of a step's mask is for, where layers of its cache have a window."""
+    from transformers.cache_utils import EncoderDecoderCache, StaticSlidingWindowLayer
+
+    for cache in step.values():
+        cache = cache.self_attention_cache if isinstance(cache, EncoderDecoderCache) else cache
+        for layer in getattr(cache, "layers", ()):
+            if isinstance(layer, StaticSlidingWindowLayer):
+                return layer.get_mask_sizes(1)[1]
+    return 0
