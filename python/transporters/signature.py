@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch.utils import _pytree
 
-from . import _C, cache_lengths, pytrees
+from . import _C, caches, pytrees
 from ._C import ExportError
 
 
@@ -33,7 +33,7 @@ class Signature:
             given = ", ".join(kwargs) or "none"
             what = f"misses {', '.join(missing)}" if missing else f"does not take {', '.join(unknown)}"
             raise ExportError(f"[run] the program {what}; its inputs are {', '.join(self.kwarg_names)}, given are {given}")
-        values = cache_lengths.to_program({name: values[name] for name in self.kwarg_names})
+        values = caches.to_program({name: values[name] for name in self.kwarg_names})
         leaves, spec = _pytree.tree_flatten((args, values))
         if spec.num_leaves != self.in_spec.num_leaves:
             raise ExportError(f"[run] the inputs nest unlike those of the export: {spec} and {self.in_spec}")
@@ -42,7 +42,7 @@ class Signature:
     def unflatten(self, outputs: list[Any], kwargs: dict[str, Any]) -> Any:
         """What the model returns, of the leaves; caches of `kwargs` may have been written to."""
         returned = _pytree.tree_unflatten(outputs, self.out_spec)
-        cache_lengths.from_program([*kwargs.values(), *(returned.values() if isinstance(returned, dict) else ())])
+        caches.from_program(kwargs.values(), returned.values() if isinstance(returned, dict) else ())
         return returned
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from . import _C, dims, pytrees, registry, state, symbolic_builtins, torch_patches, transformers_support
+from . import _C, caches, dims, pytrees, registry, state, symbolic_builtins, torch_patches, transformers_support
 from ._C import ExportError
 from .configs import DynamoConfig
 from .patches.pieces import settled
@@ -97,7 +97,11 @@ def trace(
         specs = dims.resolve(config.dynamic_shapes, args, kwargs, positional)
         axes = [dims.to_axes(leaf, spec, path) for leaf, spec, path in zip(leaves, specs, paths)]
     elif config.dynamic:
-        axes = [dims.automatic(path, leaf) if isinstance(leaf, torch.Tensor) else [] for leaf, path in zip(leaves, paths)]
+        roles = caches.axis_names(kwargs)
+        axes = [
+            dims.automatic(path, leaf, roles.get(path, ())) if isinstance(leaf, torch.Tensor) else []
+            for leaf, path in zip(leaves, paths)
+        ]
     else:
         axes = [[None] * leaf.dim() if isinstance(leaf, torch.Tensor) else [] for leaf in leaves]
     samples = [_sample(leaf) for leaf in leaves]
@@ -108,6 +112,8 @@ def trace(
         call_args, call_kwargs = torch.utils._pytree.tree_unflatten(traced, spec)
         with state.preserved(model), transformers_support.traced_call(is_transformers, call_kwargs):
             outputs = settled(model(*call_args, **call_kwargs))
+        if "onnx" in backends:
+            outputs = caches.without_given(outputs, tensors)
         out_leaves, out_spec = pytrees.flatten(outputs, "outputs")
         dumped = pytrees.dumps(out_spec, "the outputs")
         return list(zip(pytrees.leaf_paths(dumped), out_leaves)), dumped

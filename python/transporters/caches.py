@@ -1,0 +1,147 @@
+"""transformers' caches between callers and programs.
+
+Programs know how many tokens a cache has from its tensors (patches/cache_layers.py); layers with a window count in a number
+besides. A cache that eager code has filled can be given to a program, and one that comes back used by eager code.
+"""
+
+from __future__ import annotations
+
+import copy
+import sys
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import torch
+
+
+def _cache_utils():
+    return sys.modules.get("transformers.cache_utils")
+
+
+def each(values: Iterable[Any]) -> Iterator[Any]:
+    """transformers' caches among these values, those of an encoder-decoder one by one."""
+    utils = _cache_utils()
+    for value in values if utils is not None else ():
+        if isinstance(value, utils.EncoderDecoderCache):
+            yield from (value.self_attention_cache, value.cross_attention_cache)
+        elif isinstance(value, utils.Cache):
+            yield value
+
+
+def axis_names(kwargs: dict[str, Any]) -> dict[str, list[str | None]]:
+    """Path of a leaf of the caches among these arguments -> names of its axes, None where there is none."""
+    utils = _cache_utils()
+    names: dict[str, list[str | None]] = {}
+    for name, value in kwargs.items() if utils is not None else ():
+        if isinstance(value, utils.EncoderDecoderCache):
+            _name_axes(names, f"{name}.self_attention_cache", value.self_attention_cache, utils)
+            _name_axes(names, f"{name}.cross_attention_cache", value.cross_attention_cache, utils, "encoder_sequence")
+        elif isinstance(value, utils.Cache):
+            _name_axes(names, name, value, utils)
+    lengths = {axes[2] for axes in names.values()}
+    for name, queries in (("attention_mask", "sequence"), ("decoder_attention_mask", "decoder_sequence")):
+        if lengths & {"cache_length", "window"}:
+            names.update(_mask_axes(name, kwargs.get(name), queries, "cache_length" in lengths))
+    return names
+
+
+def _mask_axes(path: str, mask: Any, queries: str, has_whole: bool) -> dict[str, list[str | None]]:
+    """Names of the axes of masks with a row per query for caches of fixed size: batch, head, query, key."""
+    if isinstance(mask, dict):
+        return {
+            name: axes
+            for kind, part in mask.items()
+            for name, axes in _mask_axes(f"{path}.{kind}", part, queries, kind == "full_attention").items()
+        }
+    is_whole = isinstance(mask, torch.Tensor) and mask.dim() == 4
+    return {path: ["batch", None, queries, "cache_length" if has_whole else "visible"]} if is_whole else {}
+
+
+def _name_axes(names, prefix: str, cache: Any, utils, length: str | None = None) -> None:
+    for index, layer in enumerate(cache.layers):
+        of_layer = length or "past_length"
+        if isinstance(layer, utils.StaticLayer) and length is None:
+            of_layer = "window" if isinstance(layer, utils.StaticSlidingWindowLayer) else "cache_length"
+        for name in ("keys", "values"):
+            names[f"{prefix}.layers.{index}.{name}"] = ["batch", None, of_layer]
+
+
+def to_program(values: dict[str, Any]) -> dict[str, Any]:
+    """The arguments of a call, their caches with tensors that tell how many tokens they have."""
+    utils = _cache_utils()
+    if utils is None:
+        return values
+    for cache in each(values.values()):
+        for layer in cache.layers:
+            if isinstance(layer, utils.StaticSlidingWindowLayer) and layer.cumulative_length_int > int(layer.cumulative_length):
+                layer.cumulative_length.fill_(layer.cumulative_length_int)
+    return {name: _with_all_positions(value, utils) for name, value in values.items()}
+
+
+def _with_all_positions(cache: Any, utils) -> Any:
+    """A dynamic cache whose layers have an entry for each token: those that left the window are behind every mask."""
+    if not isinstance(cache, utils.Cache) or not any(_forgot(layer, utils) for layer in getattr(cache, "layers", ())):
+        return cache
+    cache = copy.copy(cache)
+    cache.layers = [copy.copy(layer) if _forgot(layer, utils) else layer for layer in cache.layers]
+    for layer in cache.layers:
+        if _forgot(layer, utils):
+            missing = layer.cumulative_length - layer.keys.shape[-2]
+            layer.keys, layer.values = (
+                torch.nn.functional.pad(states, (0, 0, missing, 0)) for states in (layer.keys, layer.values)
+            )
+    return cache
+
+
+def _forgot(layer: Any, utils) -> bool:
+    return (
+        isinstance(layer, utils.DynamicSlidingWindowLayer)
+        and layer.is_initialized
+        and layer.cumulative_length > layer.keys.shape[-2]
+    )
+
+
+def from_program(given: Iterable[Any], returned: Iterable[Any]) -> None:
+    """Makes caches whole that a program was given (it may have written to them) and has returned: their layers count what
+    their tensors hold, and what the program does not give back (see `without_given`) is what it was given."""
+    utils = _cache_utils()
+    if utils is None:
+        return
+    given, returned = list(given), list(returned)
+    for cache in each([*given, *returned]):
+        for layer in cache.layers:
+            if isinstance(layer, utils.StaticSlidingWindowLayer) and layer.is_initialized:
+                layer.cumulative_length_int = int(layer.cumulative_length)
+            elif isinstance(layer, utils.DynamicSlidingWindowLayer) and layer.is_initialized:
+                layer.cumulative_length = layer.keys.shape[-2]
+    pairs = [cache for cache in given if isinstance(cache, utils.EncoderDecoderCache)]
+    for cache in returned:
+        if len(pairs) == 1 and isinstance(cache, utils.EncoderDecoderCache) and _is_empty(cache.cross_attention_cache):
+            cache.cross_attention_cache = pairs[0].cross_attention_cache
+
+
+def _is_empty(cache: Any) -> bool:
+    return not any(layer.is_initialized for layer in cache.layers)
+
+
+def without_given(outputs: Any, given: list[torch.Tensor]) -> Any:
+    """What a model returned, its encoder-decoder caches without the keys and values of the encoder's output where those
+    are inputs: a graph that gave them back would copy them at each step."""
+    utils = _cache_utils()
+    if utils is None or not isinstance(outputs, dict):
+        return outputs
+    inputs = {id(tensor) for tensor in given}
+    for name, cache in outputs.items():
+        if not isinstance(cache, utils.EncoderDecoderCache):
+            continue
+        layers = cache.cross_attention_cache.layers
+        if not all(id(layer.keys) in inputs and id(layer.values) in inputs for layer in layers):
+            continue
+        cache, cross = copy.copy(cache), copy.copy(cache.cross_attention_cache)
+        cross.layers = [copy.copy(layer) for layer in layers]
+        for layer in cross.layers:
+            layer.keys = layer.values = None
+            layer.is_initialized = False
+        cache.cross_attention_cache = cross
+        outputs[name] = cache
+    return outputs
