@@ -66,6 +66,16 @@ def _name_axes(names, prefix: str, cache: Any, utils, length: str | None = None)
             names[f"{prefix}.layers.{index}.{name}"] = ["batch", None, of_layer]
 
 
+def go_on_token_by_token(kwargs: dict[str, Any]) -> bool:
+    """Whether there are states of a recurrence among these arguments: models go on from those in another way for one token
+    than for several, if they do at all."""
+    return any(any(_states(layer).values()) for cache in each(kwargs.values()) for layer in cache.layers)
+
+
+def _states(layer: Any) -> dict[int, bool]:
+    return getattr(layer, "has_previous_state", {})
+
+
 def to_program(values: dict[str, Any]) -> dict[str, Any]:
     """The arguments of a call, their caches with tensors that tell how many tokens they have."""
     utils = _cache_utils()

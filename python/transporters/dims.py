@@ -38,6 +38,13 @@ def automatic(path: str, tensor: torch.Tensor, roles: Sequence[str | None] = ())
     return [named[axis] or f"{path}_dim{axis}" for axis in range(tensor.dim())]
 
 
+def of_one_token(axes: list[Axis], tensor: torch.Tensor) -> list[Axis]:
+    """The axes with those of the new tokens fixed where there is one."""
+    return [
+        None if axis in ("sequence", "decoder_sequence") and size == 1 else axis for axis, size in zip(axes, tensor.shape)
+    ]
+
+
 def _to_axis(dim: Any, path: str, axis: int) -> Axis:
     from torch.export import Dim
 

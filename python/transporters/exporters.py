@@ -68,14 +68,14 @@ class HfExporter:
 
         return components.export(self, model, inputs, config, generation_config, multi_token_decode)
 
-    def _export_component(self, model, sample_inputs, config) -> ExportedComponent:
+    def _export_component(self, model, sample_inputs, config, one_token: bool = False) -> ExportedComponent:
         if isinstance(model, torch.export.ExportedProgram):
             if sample_inputs is not None:
                 raise ExportError("[signature] an ExportedProgram has its inputs; leave sample inputs out")
             program = fallback.import_program(model)
             notes: list[str] = []
         else:
-            program, notes = self._trace(model, sample_inputs, config)
+            program, notes = self._trace(model, sample_inputs, config, one_token)
         lowered = self._lower(program, config)
         if transformers_support.is_transformers_model(model):
             lowered.add_package("transformers", transformers_support.version())
@@ -101,7 +101,7 @@ class HfExporter:
             )
         return config
 
-    def _trace(self, model, sample_inputs, config) -> tuple[_C.Program, list[str]]:
+    def _trace(self, model, sample_inputs, config, one_token) -> tuple[_C.Program, list[str]]:
         if not isinstance(model, torch.nn.Module):
             raise ExportError(
                 f"[signature] a torch.nn.Module or an ExportedProgram is expected, not a {type(model).__name__}"
@@ -118,10 +118,10 @@ class HfExporter:
                 "goes into a tuple: (x,)"
             )
         if config.fallback is None:
-            return tracing.trace(model, args, kwargs, config, self.backends)
+            return tracing.trace(model, args, kwargs, config, self.backends, one_token)
         given = dict(kwargs)  # tracing takes a transformers model's flags out of it
         try:
-            return tracing.trace(model, args, kwargs, config, self.backends)
+            return tracing.trace(model, args, kwargs, config, self.backends, one_token)
         except ExportError as error:
             return fallback.trace(model, args, given, config, self.backends, error)
 

@@ -76,10 +76,27 @@ def _sample(leaf: Any) -> Any:
     return leaf
 
 
+def _automatic_axes(leaves: list[Any], paths: list[str], kwargs: dict[str, Any], one_token: bool) -> list[list[dims.Axis]]:
+    roles = caches.axis_names(kwargs)
+    one_token = one_token or caches.go_on_token_by_token(kwargs)
+    axes = []
+    for leaf, path in zip(leaves, paths):
+        of_leaf = dims.automatic(path, leaf, roles.get(path, ())) if isinstance(leaf, torch.Tensor) else []
+        axes.append(dims.of_one_token(of_leaf, leaf) if one_token and of_leaf else of_leaf)
+    return axes
+
+
 def trace(
-    model: torch.nn.Module, args: tuple, kwargs: dict[str, Any], config: DynamoConfig, backends: list[str]
+    model: torch.nn.Module,
+    args: tuple,
+    kwargs: dict[str, Any],
+    config: DynamoConfig,
+    backends: list[str],
+    one_token: bool = False,
 ) -> tuple[_C.Program, list[str]]:
     """The program of one call model(*args, **kwargs), and what the trace took for granted. The model is left as it was.
+
+    one_token: where `dynamic` makes axes dynamic, a single new token stays one.
 
     Raises ExportError naming stage, op, module path and the model's source line.
     """
@@ -97,11 +114,7 @@ def trace(
         specs = dims.resolve(config.dynamic_shapes, args, kwargs, positional)
         axes = [dims.to_axes(leaf, spec, path) for leaf, spec, path in zip(leaves, specs, paths)]
     elif config.dynamic:
-        roles = caches.axis_names(kwargs)
-        axes = [
-            dims.automatic(path, leaf, roles.get(path, ())) if isinstance(leaf, torch.Tensor) else []
-            for leaf, path in zip(leaves, paths)
-        ]
+        axes = _automatic_axes(leaves, paths, kwargs, one_token)
     else:
         axes = [[None] * leaf.dim() if isinstance(leaf, torch.Tensor) else [] for leaf in leaves]
     samples = [_sample(leaf) for leaf in leaves]

@@ -31,7 +31,8 @@ def export(
     components, notes = {}, []
     for name, (module, kwargs) in stages.items():
         try:
-            component = exporter._export_component(module, kwargs, configs[name])
+            one_token = name == "decode" and not multi_token_decode
+            component = exporter._export_component(module, kwargs, configs[name], one_token)
         except (ExportError, _C.InternalError) as error:
             raise _of_stage(error, name, module, kwargs) from error
         components[name] = component

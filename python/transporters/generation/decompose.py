@@ -65,15 +65,16 @@ def decompose_for_generation(
         if not is_multimodal:
             stages["prefill"] = (model, whole[0])
         stages["decode"] = (model, multi_token.merged(whole[1:steps]) if multi_token_decode else whole[1])
-        for name, (module, kwargs) in stages.items():
-            _check(name, module, kwargs)
+        outputs = {name: _run(name, module, kwargs) for name, (module, kwargs) in stages.items()}
+        if multi_token_decode:
+            multi_token.check(model, outputs["decode"], whole[1:steps])
     return stages
 
 
-def _check(name: str, module: torch.nn.Module, kwargs: dict[str, Any]) -> None:
+def _run(name: str, module: torch.nn.Module, kwargs: dict[str, Any]) -> Any:
     try:
         with torch.no_grad():
-            module(**copy.deepcopy(kwargs))
+            return module(**copy.deepcopy(kwargs))
     except Exception as error:
         raise ExportError(
             f"[generation] stage '{name}' ({type(module).__name__}) does not run with {', '.join(kwargs)}: "

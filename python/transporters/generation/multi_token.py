@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import torch
@@ -40,6 +41,22 @@ def merged(steps: list[dict[str, Any]]) -> dict[str, Any]:
         if name in result:
             result[name] = _merged_mask([step.get(name) for step in steps], [_window_starts(step) for step in steps])
     return result
+
+
+def check(model: torch.nn.Module, outputs: Any, steps: list[dict[str, Any]]) -> None:
+    """Raises ExportError when a model's answer to the tokens together is not the one to the last of them: not every model
+    goes on from its cache with several tokens."""
+    together = getattr(outputs, "logits", None)
+    if together is None:
+        return
+    with torch.no_grad():
+        last = model(**copy.deepcopy(steps[-1])).logits[:, -1]
+    difference = (together[:, -1] - last).abs().max()
+    if not difference <= 1e-3 * last.abs().max():
+        raise ExportError(
+            f"[generation] {type(model).__name__} does not go on from its cache with several tokens as with one after the "
+            f"other: logits differ by {difference:.3g}; export it without multi_token_decode"
+        )
 
 
 def _merged_mask(masks: list[Any], starts: list[int], is_windowed: bool = True) -> Any:
