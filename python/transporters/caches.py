@@ -76,6 +76,16 @@ def _states(layer: Any) -> dict[int, bool]:
     return getattr(layer, "has_previous_state", {})
 
 
+def mask_without_padding(kwargs: dict[str, Any]) -> dict[str, torch.Tensor]:
+    """The attention_mask that generate() leaves out: of all tokens, those of the cache and the new ones. {} where these
+    arguments do not tell how many there are."""
+    new = next((kwargs[name] for name in ("input_ids", "inputs_embeds") if kwargs.get(name) is not None), None)
+    cache = next(each(kwargs.values()), None)
+    if new is None or cache is None:
+        return {}
+    return {"attention_mask": torch.ones(new.shape[0], int(cache.get_seq_length()) + new.shape[1], dtype=torch.int64)}
+
+
 def to_program(values: dict[str, Any]) -> dict[str, Any]:
     """The arguments of a call, their caches with tensors that tell how many tokens they have."""
     utils = _cache_utils()

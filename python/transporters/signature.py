@@ -24,9 +24,11 @@ class Signature:
 
     def flatten(self, args: tuple, kwargs: dict[str, Any]) -> list[tuple[str, Any]]:
         """(path, tensor or constant) of each leaf; a number that the program takes is a 0-dim tensor. Constant keyword
-        arguments may be left out. Raises ExportError for what does not fit."""
+        arguments may be left out, and beside a cache a mask without padding. Raises ExportError for what does not fit."""
         fixed = {name: value for name, value in self.constants.items() if name in self.kwarg_names}
         values = {**fixed, **kwargs}
+        if values.get("attention_mask") is None and self._takes_mask():
+            values |= caches.mask_without_padding(kwargs)
         missing = [name for name in self.kwarg_names if name not in values]
         unknown = [name for name in values if name not in self.kwarg_names]
         if missing or unknown:
@@ -38,6 +40,9 @@ class Signature:
         if spec.num_leaves != self.in_spec.num_leaves:
             raise ExportError(f"[run] the inputs nest unlike those of the export: {spec} and {self.in_spec}")
         return [(entry[0], _checked(leaf, *entry)) for leaf, entry in zip(leaves, self.inputs)]
+
+    def _takes_mask(self) -> bool:
+        return any(entry[0] == "attention_mask" and entry[1] is not None for entry in self.inputs)
 
     def unflatten(self, outputs: list[Any], kwargs: dict[str, Any]) -> Any:
         """What the model returns, of the leaves; caches of `kwargs` may have been written to."""

@@ -47,14 +47,7 @@ def decompose_for_generation(
     if model.config.is_encoder_decoder and not is_multimodal:
         modules["encoder"] = model.get_encoder()
     with state.preserved(model), torch.random.fork_rng(devices=[]), replaced(cache_layers.entries()):
-        with capture.recorded(modules) as calls:
-            try:
-                model.generate(**copy.deepcopy(dict(inputs)), generation_config=config)
-            except Exception as error:
-                raise ExportError(
-                    f"[generation] {type(model).__name__}.generate fails with {', '.join(inputs)}: "
-                    f"{type(error).__name__}: {error}"
-                ) from error
+        calls = _generate(model, _with_padding(model, inputs), config, modules) or _generate(model, inputs, config, modules)
         whole = calls.pop("")
         if len(whole) < steps:
             raise ExportError(
@@ -69,6 +62,42 @@ def decompose_for_generation(
         if multi_token_decode:
             multi_token.check(model, outputs["decode"], whole[1:steps])
     return stages
+
+
+def _generate(
+    model: torch.nn.Module, inputs: Mapping[str, Any] | None, config: Any, modules: dict[str, torch.nn.Module]
+) -> dict[str, list[dict[str, Any]]]:
+    """The calls of these modules; {} without inputs, or where changed inputs do not serve."""
+    if inputs is None:
+        return {}
+    with capture.recorded(modules) as calls:
+        try:
+            model.generate(**copy.deepcopy(dict(inputs)), generation_config=copy.deepcopy(config))
+        except Exception as error:
+            if isinstance(inputs, _Padded):
+                return {}
+            raise ExportError(
+                f"[generation] {type(model).__name__}.generate fails with {', '.join(inputs)}: "
+                f"{type(error).__name__}: {error}"
+            ) from error
+    return calls
+
+
+class _Padded(dict):
+    """Inputs with padding where the caller's have none."""
+
+
+def _with_padding(model: torch.nn.Module, inputs: Mapping[str, Any]) -> _Padded | None:
+    """The inputs with a token of padding: generate() drops a mask that has none, so that a sample without padding would
+    give stages for such prompts only. None where that is not so."""
+    mask = inputs.get("attention_mask")
+    if model.config.is_encoder_decoder or not isinstance(mask, torch.Tensor) or mask.dim() != 2 or mask.shape[1] < 2:
+        return None
+    if not (mask == 1).all():
+        return None
+    mask = mask.clone()
+    mask[0, 0] = 0
+    return _Padded(inputs, attention_mask=mask)
 
 
 def _run(name: str, module: torch.nn.Module, kwargs: dict[str, Any]) -> Any:
