@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import copy
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import torch
+from torch.utils import _pytree
 
 
 def _cache_utils():
@@ -121,23 +122,30 @@ def _forgot(layer: Any, utils) -> bool:
     )
 
 
-def from_program(given: Iterable[Any], returned: Iterable[Any]) -> None:
-    """Makes caches whole that a program was given (it may have written to them) and has returned: their layers count what
-    their tensors hold, and what the program does not give back (see `without_given`) is what it was given."""
+def from_program(given: Mapping[str, Any], returned: Any) -> Any:
+    """What a program returned, with the caches that it was given (it may have written to them): their layers count what
+    their tensors hold, a cache of the same tensors is that cache, and what the program does not give back (see
+    `without_given`) is what it was given."""
     utils = _cache_utils()
     if utils is None:
-        return
-    given, returned = list(given), list(returned)
-    for cache in each([*given, *returned]):
+        return returned
+    outputs = list(returned.values()) if isinstance(returned, dict) else []
+    for cache in each([*given.values(), *outputs]):
         for layer in cache.layers:
             if isinstance(layer, utils.StaticSlidingWindowLayer) and layer.is_initialized:
                 layer.cumulative_length_int = int(layer.cumulative_length)
             elif isinstance(layer, utils.DynamicSlidingWindowLayer) and layer.is_initialized:
                 layer.cumulative_length = layer.keys.shape[-2]
-    pairs = [cache for cache in given if isinstance(cache, utils.EncoderDecoderCache)]
-    for cache in returned:
-        if len(pairs) == 1 and isinstance(cache, utils.EncoderDecoderCache) and _is_empty(cache.cross_attention_cache):
-            cache.cross_attention_cache = pairs[0].cross_attention_cache
+    before = [cache for cache in given.values() if isinstance(cache, utils.Cache)]
+    for name, cache in returned.items() if isinstance(returned, dict) else ():
+        if len(before) != 1 or type(cache) is not type(before[0]):
+            continue
+        if isinstance(cache, utils.EncoderDecoderCache) and _is_empty(cache.cross_attention_cache):
+            cache.cross_attention_cache = before[0].cross_attention_cache
+        tensors, given_tensors = (_pytree.tree_leaves(value) for value in (cache, before[0]))
+        if len(tensors) == len(given_tensors) and all(a is b for a, b in zip(tensors, given_tensors)):
+            returned[name] = before[0]
+    return returned
 
 
 def _is_empty(cache: Any) -> bool:

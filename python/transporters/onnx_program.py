@@ -74,22 +74,22 @@ class OnnxProgram:
         }
         written = self._written(given, feed)
         values = {name: _from_ort(value) for name, value in _run(session, feed, written).items()}
-        # What was written in place is the caller's own tensor.
-        values |= {name: given[name.removeprefix("output.")] for name in written}
+        # What was written in place is in the caller's own tensors.
+        changed = {path: given[path] for path in (name.removeprefix("output.") for name in written)}
+        for kind, path, *_ in self._outputs:
+            if kind == "user_input_mutation" and path not in changed:
+                changed[path] = leaves[path].copy_(_named(values, path))
         outputs = []
         for kind, path, value_name, constant, is_number in self._outputs:
-            if value_name is None and not is_number:
+            if kind == "user_output" and value_name is None and not is_number:
                 outputs.append(constant)
-                continue
-            name = path or "output"
-            value = values[name if name in values else f"output.{name}"]
-            if kind == "user_output":
-                outputs.append(value.item() if is_number else value)
-            elif kind == "user_input_mutation":
-                if value is not leaves[path]:
-                    leaves[path].copy_(value)
-            else:
-                self._buffers[path] = value
+            elif kind == "user_output" and is_number:
+                outputs.append(_named(values, path).item())
+            elif kind == "user_output":
+                # The new value of an input is that input.
+                outputs.append(changed[path] if path in changed else _named(values, path))
+            elif kind != "user_input_mutation":
+                self._buffers[path] = _named(values, path)
         return self._signature.unflatten(outputs, kwargs)
 
     def _written(self, given: dict[str, torch.Tensor], feed: dict[str, Any]) -> dict[str, Any]:
@@ -121,6 +121,12 @@ def _run(session, feed: dict[str, Any], written: dict[str, Any]) -> dict[str, An
             binding.bind_output(name, "cpu")
     session.run_with_iobinding(binding)
     return {name: value for name, value in zip(names, binding.get_outputs()) if name not in written}
+
+
+def _named(values: dict[str, Any], path: str) -> Any:
+    """The output of a path; the whole result has no path, and one that is an input too a prefix."""
+    name = path or "output"
+    return values[name if name in values else f"output.{name}"]
 
 
 def _to_ort(tensor: torch.Tensor):

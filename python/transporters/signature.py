@@ -46,9 +46,7 @@ class Signature:
 
     def unflatten(self, outputs: list[Any], kwargs: dict[str, Any]) -> Any:
         """What the model returns, of the leaves; caches of `kwargs` may have been written to."""
-        returned = _pytree.tree_unflatten(outputs, self.out_spec)
-        caches.from_program(kwargs.values(), returned.values() if isinstance(returned, dict) else ())
-        return returned
+        return caches.from_program(kwargs, _pytree.tree_unflatten(outputs, self.out_spec))
 
 
 def _checked(leaf: Any, path: str, value: str | None, constant: Any, is_number: bool) -> Any:

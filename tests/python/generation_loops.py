@@ -15,8 +15,9 @@ def runnable(program):
 
 
 def input_names(program):
-    """Names of the keyword arguments that a component takes."""
-    return list(json.loads(program.metadata["kwargs"]))
+    """Names of the keyword arguments that a component takes, without those that are fixed."""
+    fixed = json.loads(program.metadata["in_constants"])
+    return [name for name in json.loads(program.metadata["kwargs"]) if name not in fixed]
 
 
 def as_kwargs(function, args, kwargs):
@@ -37,10 +38,12 @@ class Driver:
         self.components = {name: runnable(program) for name, program in exported.items()}
         self.takes = {name: input_names(program) for name, program in exported.items()}
         self.calls = []
+        self.last = None  # what the latest call returned
 
     def run(self, name, kwargs):
         self.calls.append(name)
-        return self.components[name](**{key: value for key, value in kwargs.items() if key in self.takes[name]})
+        self.last = self.components[name](**{key: value for key, value in kwargs.items() if key in self.takes[name]})
+        return self.last
 
     @contextlib.contextmanager
     def in_place(self):

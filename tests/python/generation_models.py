@@ -19,7 +19,7 @@ SIZES = dict(
 )
 T5 = dict(
     vocab_size=99, d_model=32, d_kv=8, d_ff=48, num_layers=2, num_heads=4, decoder_start_token_id=0, eos_token_id=None,
-    tie_word_embeddings=False,
+    tie_word_embeddings=False, initializer_factor=4.0,
 )  # fmt: skip
 ENCODER_DECODER = dict(
     vocab_size=99,
@@ -30,7 +30,7 @@ ENCODER_DECODER = dict(
     decoder_attention_heads=4,
     encoder_ffn_dim=48,
     decoder_ffn_dim=48,
-    init_std=0.3,
+    init_std=0.6,
     tie_word_embeddings=False,
     pad_token_id=0,
     bos_token_id=1,
@@ -46,6 +46,7 @@ WHISPER = dict(
     ENCODER_DECODER, num_mel_bins=8, max_source_positions=20, max_target_positions=64,
     suppress_tokens=None, begin_suppress_tokens=None,
 )  # fmt: skip
+ALL_HEADS = {name: value for name, value in SIZES.items() if name != "num_key_value_heads"}
 MIXED = dict(sliding_window=4, layer_types=["sliding_attention", "full_attention"])
 # name -> (model_type, class, fields)
 CONFIGS = {
@@ -53,10 +54,10 @@ CONFIGS = {
     "qwen3": ("qwen3", "Qwen3ForCausalLM", dict(SIZES, head_dim=8)),
     "gemma2": ("gemma2", "Gemma2ForCausalLM", dict(SIZES, head_dim=8, **MIXED)),
     "gemma3": ("gemma3_text", "Gemma3ForCausalLM", dict(SIZES, head_dim=8, **MIXED)),
-    "gpt2": ("gpt2", "GPT2LMHeadModel", dict(SIZES, n_positions=64)),
+    "gpt2": ("gpt2", "GPT2LMHeadModel", dict(ALL_HEADS, n_positions=64)),
     "mistral": ("mistral", "MistralForCausalLM", dict(SIZES, sliding_window=4)),
     "smollm3": ("smollm3", "SmolLM3ForCausalLM", dict(SIZES, no_rope_layer_interval=2)),
-    "bloom": ("bloom", "BloomForCausalLM", dict(SIZES, n_layer=2, n_head=4)),
+    "bloom": ("bloom", "BloomForCausalLM", dict(ALL_HEADS, n_layer=2, n_head=4)),
     "mamba": ("mamba", "MambaForCausalLM", dict(SSM, conv_kernel=4)),
     "mamba2": ("mamba2", "Mamba2ForCausalLM", dict(SSM, conv_kernel=4, num_heads=4, head_dim=16, n_groups=2, chunk_size=4)),
     "t5": ("t5", "T5ForConditionalGeneration", T5),
