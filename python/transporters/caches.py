@@ -7,6 +7,7 @@ besides. A cache that eager code has filled can be given to a program, and one t
 from __future__ import annotations
 
 import copy
+import dataclasses
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
@@ -30,7 +31,7 @@ def each(values: Iterable[Any]) -> Iterator[Any]:
 
 
 def axis_names(kwargs: dict[str, Any]) -> dict[str, list[str | None]]:
-    """Path of a leaf of the caches among these arguments -> names of its axes, None where there is none."""
+    """Path of a leaf of the caches among these arguments -> names of its axes, None for those that the model fixes."""
     utils = _cache_utils()
     names: dict[str, list[str | None]] = {}
     for name, value in kwargs.items() if utils is not None else ():
@@ -64,7 +65,11 @@ def _name_axes(names, prefix: str, cache: Any, utils, length: str | None = None)
         if isinstance(layer, utils.StaticLayer) and length is None:
             of_layer = "window" if isinstance(layer, utils.StaticSlidingWindowLayer) else "cache_length"
         for name in ("keys", "values"):
-            names[f"{prefix}.layers.{index}.{name}"] = ["batch", None, of_layer]
+            names[f"{prefix}.layers.{index}.{name}"] = ["batch", None, of_layer, None]
+        for name in ("conv_states", "recurrent_states"):
+            for state, tensor in getattr(layer, name, {}).items():
+                if tensor is not None:
+                    names[f"{prefix}.layers.{index}.{name}.{state}"] = ["batch", *[None] * (tensor.dim() - 1)]
 
 
 def go_on_token_by_token(kwargs: dict[str, Any]) -> bool:
@@ -150,6 +155,22 @@ def from_program(given: Mapping[str, Any], returned: Any) -> Any:
 
 def _is_empty(cache: Any) -> bool:
     return not any(layer.is_initialized for layer in cache.layers)
+
+
+def with_updated(outputs: Any, kwargs: dict[str, Any], given: list[torch.Tensor]) -> Any:
+    """What a model returned, with the cache that it was given and has filled where it does not return that: eager code
+    sees it in the object that it gave."""
+    utils = _cache_utils()
+    if utils is None or not isinstance(outputs, dict) or not dataclasses.is_dataclass(outputs):
+        return outputs
+    inputs = {id(tensor) for tensor in given}
+    fields = [field.name for field in dataclasses.fields(outputs)]
+    for name in ("cache", "past_key_values"):
+        cache = kwargs.get(name)
+        if name in fields and outputs.get(name) is None and isinstance(cache, utils.Cache):
+            if not all(id(tensor) in inputs for tensor in _pytree.tree_leaves(cache)):
+                outputs[name] = cache
+    return outputs
 
 
 def without_given(outputs: Any, given: list[torch.Tensor]) -> Any:

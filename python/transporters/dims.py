@@ -29,13 +29,12 @@ _ROLES = {
 }
 
 
-def automatic(path: str, tensor: torch.Tensor, roles: Sequence[str | None] = ()) -> list[Axis]:
-    """Every axis dynamic where the model allows, named by `roles` or by those of a well-known input."""
-    roles = roles or _ROLES.get(path, ())
+def automatic(path: str, tensor: torch.Tensor) -> list[Axis]:
+    """Every axis dynamic where the model allows."""
+    roles = _ROLES.get(path, ())
     if path == "position_ids" and tensor.dim() != 2:
         roles = (f"{path}_dim0", *roles) if tensor.dim() == 3 else ()
-    named = [*roles, *[None] * tensor.dim()]
-    return [named[axis] or f"{path}_dim{axis}" for axis in range(tensor.dim())]
+    return [roles[axis] if axis < len(roles) else f"{path}_dim{axis}" for axis in range(tensor.dim())]
 
 
 def of_one_token(axes: list[Axis], tensor: torch.Tensor) -> list[Axis]:

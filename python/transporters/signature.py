@@ -38,8 +38,16 @@ class Signature:
         values = caches.to_program({name: values[name] for name in self.kwarg_names})
         leaves, spec = _pytree.tree_flatten((args, values))
         if spec.num_leaves != self.in_spec.num_leaves:
-            raise ExportError(f"[run] the inputs nest unlike those of the export: {spec} and {self.in_spec}")
+            raise ExportError(f"[run] the inputs nest unlike those of the export{self._difference(spec)}")
         return [(entry[0], _checked(leaf, *entry)) for leaf, entry in zip(leaves, self.inputs)]
+
+    def _difference(self, spec: _pytree.TreeSpec) -> str:
+        """Leaves that only one side has."""
+        given, known = ([*pytrees.leaf_paths(pytrees.dumps(tree, "the inputs"))] for tree in (spec, self.in_spec))
+        names = [path.removeprefix("1.") for path in known if path not in given], [path for path in given if path not in known]
+        parts = [f"{what} {', '.join(paths[:4])}{', ...' if len(paths) > 4 else ''}" for what, paths in zip(
+            ("missing are", "not in it are"), names) if paths]
+        return f": {' and '.join(parts)}" if parts else f": {spec} and {self.in_spec}"
 
     def _takes_mask(self) -> bool:
         return any(entry[0] == "attention_mask" and entry[1] is not None for entry in self.inputs)

@@ -81,7 +81,7 @@ def _automatic_axes(leaves: list[Any], paths: list[str], kwargs: dict[str, Any],
     one_token = one_token or caches.go_on_token_by_token(kwargs)
     axes = []
     for leaf, path in zip(leaves, paths):
-        of_leaf = dims.automatic(path, leaf, roles.get(path, ())) if isinstance(leaf, torch.Tensor) else []
+        of_leaf = (roles.get(path) or dims.automatic(path, leaf)) if isinstance(leaf, torch.Tensor) else []
         axes.append(dims.of_one_token(of_leaf, leaf) if one_token and of_leaf else of_leaf)
     return axes
 
@@ -125,6 +125,7 @@ def trace(
         call_args, call_kwargs = torch.utils._pytree.tree_unflatten(traced, spec)
         with state.preserved(model), transformers_support.traced_call(is_transformers, call_kwargs):
             outputs = settled(model(*call_args, **call_kwargs))
+        outputs = caches.with_updated(outputs, call_kwargs, tensors)
         if "onnx" in backends:
             outputs = caches.without_given(outputs, tensors)
         out_leaves, out_spec = pytrees.flatten(outputs, "outputs")
