@@ -16,13 +16,14 @@ import torch
 from torch.utils import _pytree
 
 
-def _cache_utils():
+def cache_utils():
+    """transformers.cache_utils when it is loaded: nothing is a cache before."""
     return sys.modules.get("transformers.cache_utils")
 
 
 def each(values: Iterable[Any]) -> Iterator[Any]:
     """transformers' caches among these values, those of an encoder-decoder one by one."""
-    utils = _cache_utils()
+    utils = cache_utils()
     for value in values if utils is not None else ():
         if isinstance(value, utils.EncoderDecoderCache):
             yield from (value.self_attention_cache, value.cross_attention_cache)
@@ -30,71 +31,9 @@ def each(values: Iterable[Any]) -> Iterator[Any]:
             yield value
 
 
-def axis_names(kwargs: dict[str, Any]) -> dict[str, list[str | None]]:
-    """Path of a leaf of the caches among these arguments -> names of its axes, None for those that the model fixes."""
-    utils = _cache_utils()
-    names: dict[str, list[str | None]] = {}
-    for name, value in kwargs.items() if utils is not None else ():
-        if isinstance(value, utils.EncoderDecoderCache):
-            _name_axes(names, f"{name}.self_attention_cache", value.self_attention_cache, utils)
-            _name_axes(names, f"{name}.cross_attention_cache", value.cross_attention_cache, utils, "encoder_sequence")
-        elif isinstance(value, utils.Cache):
-            _name_axes(names, name, value, utils)
-    lengths = {axes[2] for axes in names.values()}
-    for name, queries in (("attention_mask", "sequence"), ("decoder_attention_mask", "decoder_sequence")):
-        if lengths & {"cache_length", "window"}:
-            names.update(_mask_axes(name, kwargs.get(name), queries, "cache_length" in lengths))
-    return names
-
-
-def _mask_axes(path: str, mask: Any, queries: str, has_whole: bool) -> dict[str, list[str | None]]:
-    """Names of the axes of masks with a row per query for caches of fixed size: batch, head, query, key."""
-    if isinstance(mask, dict):
-        return {
-            name: axes
-            for kind, part in mask.items()
-            for name, axes in _mask_axes(f"{path}.{kind}", part, queries, kind == "full_attention").items()
-        }
-    is_whole = isinstance(mask, torch.Tensor) and mask.dim() == 4
-    return {path: ["batch", None, queries, "cache_length" if has_whole else "visible"]} if is_whole else {}
-
-
-def _name_axes(names, prefix: str, cache: Any, utils, length: str | None = None) -> None:
-    for index, layer in enumerate(cache.layers):
-        of_layer = length or "past_length"
-        if isinstance(layer, utils.StaticLayer) and length is None:
-            of_layer = "window" if isinstance(layer, utils.StaticSlidingWindowLayer) else "cache_length"
-        for name in ("keys", "values"):
-            names[f"{prefix}.layers.{index}.{name}"] = ["batch", None, of_layer, None]
-        for name in ("conv_states", "recurrent_states"):
-            for state, tensor in getattr(layer, name, {}).items():
-                if tensor is not None:
-                    names[f"{prefix}.layers.{index}.{name}.{state}"] = ["batch", *[None] * (tensor.dim() - 1)]
-
-
-def go_on_token_by_token(kwargs: dict[str, Any]) -> bool:
-    """Whether there are states of a recurrence among these arguments: models go on from those in another way for one token
-    than for several, if they do at all."""
-    return any(any(_states(layer).values()) for cache in each(kwargs.values()) for layer in cache.layers)
-
-
-def _states(layer: Any) -> dict[int, bool]:
-    return getattr(layer, "has_previous_state", {})
-
-
-def mask_without_padding(kwargs: dict[str, Any]) -> dict[str, torch.Tensor]:
-    """The attention_mask that generate() leaves out: of all tokens, those of the cache and the new ones. {} where these
-    arguments do not tell how many there are."""
-    new = next((kwargs[name] for name in ("input_ids", "inputs_embeds") if kwargs.get(name) is not None), None)
-    cache = next(each(kwargs.values()), None)
-    if new is None or cache is None:
-        return {}
-    return {"attention_mask": torch.ones(new.shape[0], int(cache.get_seq_length()) + new.shape[1], dtype=torch.int64)}
-
-
 def to_program(values: dict[str, Any]) -> dict[str, Any]:
     """The arguments of a call, their caches with tensors that tell how many tokens they have."""
-    utils = _cache_utils()
+    utils = cache_utils()
     if utils is None:
         return values
     for cache in each(values.values()):
@@ -131,7 +70,7 @@ def from_program(given: Mapping[str, Any], returned: Any) -> Any:
     """What a program returned, with the caches that it was given (it may have written to them): their layers count what
     their tensors hold, a cache of the same tensors is that cache, and what the program does not give back (see
     `without_given`) is what it was given."""
-    utils = _cache_utils()
+    utils = cache_utils()
     if utils is None:
         return returned
     outputs = list(returned.values()) if isinstance(returned, dict) else []
@@ -160,7 +99,7 @@ def _is_empty(cache: Any) -> bool:
 def with_updated(outputs: Any, kwargs: dict[str, Any], given: list[torch.Tensor]) -> Any:
     """What a model returned, with the cache that it was given and has filled where it does not return that: eager code
     sees it in the object that it gave."""
-    utils = _cache_utils()
+    utils = cache_utils()
     if utils is None or not isinstance(outputs, dict) or not dataclasses.is_dataclass(outputs):
         return outputs
     inputs = {id(tensor) for tensor in given}
@@ -176,7 +115,7 @@ def with_updated(outputs: Any, kwargs: dict[str, Any], given: list[torch.Tensor]
 def without_given(outputs: Any, given: list[torch.Tensor]) -> Any:
     """What a model returned, its encoder-decoder caches without the keys and values of the encoder's output where those
     are inputs: a graph that gave them back would copy them at each step."""
-    utils = _cache_utils()
+    utils = cache_utils()
     if utils is None or not isinstance(outputs, dict):
         return outputs
     inputs = {id(tensor) for tensor in given}

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch.utils import _pytree
 
-from . import _C, caches, pytrees
+from . import _C, caches, masks, pytrees
 from ._C import ExportError
 
 
@@ -20,6 +20,7 @@ class Signature:
         self.out_spec = pytrees.loads(metadata["out_spec"])
         self.kwarg_names = list(self.in_spec.children()[1].context)
         self.constants = json.loads(metadata["in_constants"])
+        self.described = json.loads(metadata["kwargs"])
         self.inputs = [entry[1:] for entry in program.inputs if entry[0] == "user_input"]
 
     def flatten(self, args: tuple, kwargs: dict[str, Any]) -> list[tuple[str, Any]]:
@@ -27,8 +28,8 @@ class Signature:
         arguments may be left out, and beside a cache a mask without padding. Raises ExportError for what does not fit."""
         fixed = {name: value for name, value in self.constants.items() if name in self.kwarg_names}
         values = {**fixed, **kwargs}
-        if values.get("attention_mask") is None and self._takes_mask():
-            values |= caches.mask_without_padding(kwargs)
+        if "attention_mask" in self.kwarg_names and "attention_mask" not in self.constants:
+            values |= masks.fill(kwargs, self.described.get("attention_mask"))
         missing = [name for name in self.kwarg_names if name not in values]
         unknown = [name for name in values if name not in self.kwarg_names]
         if missing or unknown:
@@ -48,9 +49,6 @@ class Signature:
         parts = [f"{what} {', '.join(paths[:4])}{', ...' if len(paths) > 4 else ''}" for what, paths in zip(
             ("missing are", "not in it are"), names) if paths]
         return f": {' and '.join(parts)}" if parts else f": {spec} and {self.in_spec}"
-
-    def _takes_mask(self) -> bool:
-        return any(entry[0] == "attention_mask" and entry[1] is not None for entry in self.inputs)
 
     def unflatten(self, outputs: list[Any], kwargs: dict[str, Any]) -> Any:
         """What the model returns, of the leaves; caches of `kwargs` may have been written to."""

@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from . import _C, caches, dims, pytrees, registry, state, symbolic_builtins, torch_patches, transformers_support
+from . import _C, cache_axes, caches, dims, pytrees, registry, state, symbolic_builtins, torch_patches, transformers_support
 from ._C import ExportError
 from .configs import DynamoConfig
 from .patches.pieces import settled
@@ -77,8 +77,8 @@ def _sample(leaf: Any) -> Any:
 
 
 def _automatic_axes(leaves: list[Any], paths: list[str], kwargs: dict[str, Any], one_token: bool) -> list[list[dims.Axis]]:
-    roles = caches.axis_names(kwargs)
-    one_token = one_token or caches.go_on_token_by_token(kwargs)
+    roles = cache_axes.axis_names(kwargs)
+    one_token = one_token or cache_axes.go_on_token_by_token(kwargs)
     axes = []
     for leaf, path in zip(leaves, paths):
         of_leaf = (roles.get(path) or dims.automatic(path, leaf)) if isinstance(leaf, torch.Tensor) else []

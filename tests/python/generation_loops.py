@@ -37,6 +37,7 @@ class Driver:
         self.model = model
         self.components = {name: runnable(program) for name, program in exported.items()}
         self.takes = {name: input_names(program) for name, program in exported.items()}
+        self.decodes = exported["decode"].metadata["architecture"]
         self.calls = []
         self.last = None  # what the latest call returned
 
@@ -47,10 +48,11 @@ class Driver:
 
     @contextlib.contextmanager
     def in_place(self):
-        parts = modalities.parts(self.model)
-        if self.model.config.is_encoder_decoder and not parts:
-            parts = {"encoder": self.model.get_encoder()}
-        whole, first = self.model.forward, [True]
+        generator = self.generator()
+        parts = {name: module for name, module in modalities.parts(self.model).items() if name in self.components}
+        if "encoder" in self.components:
+            parts["encoder"] = generator.get_encoder()
+        whole, first = generator.forward, [True]
 
         def forward(*args, **kwargs):
             is_first, first[0] = first[0], False
@@ -58,7 +60,7 @@ class Driver:
                 return whole(*args, **kwargs)
             return self.run("prefill" if is_first else "decode", as_kwargs(whole, args, kwargs))
 
-        replaced = {self.model: functools.wraps(whole)(forward)}
+        replaced = {generator: functools.wraps(whole)(forward)}
         for name, module in parts.items():
             replaced[module] = self.part(name, module.forward)
         for module, function in replaced.items():
@@ -68,6 +70,10 @@ class Driver:
         finally:
             for module in replaced:
                 del module.forward
+
+    def generator(self):
+        """The module that "decode" is an export of."""
+        return next(module for module in self.model.modules() if type(module).__name__ == self.decodes)
 
     def part(self, name, original):
         @functools.wraps(original)

@@ -16,6 +16,16 @@ from .._C import ExportError
 _HINTS = ("logits_to_keep", "num_logits_to_keep")
 
 
+def _is_hint(name: str, value: Any) -> bool:
+    from transformers import GenerationConfig
+
+    return name in _HINTS or isinstance(value, GenerationConfig)
+
+
+# Module -> the keyword arguments of each of its calls.
+Calls = dict[torch.nn.Module, list[dict[str, Any]]]
+
+
 def as_kwargs(module: torch.nn.Module, args: tuple, kwargs: dict[str, Any]) -> dict[str, Any]:
     """The arguments of a call under the names of forward's parameters. Raises ExportError when one has no name."""
     signature = inspect.signature(module.forward)
@@ -33,21 +43,18 @@ def as_kwargs(module: torch.nn.Module, args: tuple, kwargs: dict[str, Any]) -> d
 
 
 @contextlib.contextmanager
-def recorded(modules: dict[str, torch.nn.Module]) -> Iterator[dict[str, list[dict[str, Any]]]]:
+def recorded(modules: list[torch.nn.Module]) -> Iterator[Calls]:
     """While it lasts, keeps copies of the keyword arguments of each call of these modules, taken before the call: caches
     change in it."""
-    calls: dict[str, list[dict[str, Any]]] = {name: [] for name in modules}
+    calls: Calls = {module: [] for module in modules}
 
-    def recorder(name: str):
-        def record(module, args, kwargs):
-            named = {key: value for key, value in as_kwargs(module, args, kwargs).items() if key not in _HINTS}
-            # One copy for all, so that what is shared (a cache and its layers) stays shared.
-            calls[name].append(copy.deepcopy(named))
-            return (), named
+    def record(module, args, kwargs):
+        named = {key: value for key, value in as_kwargs(module, args, kwargs).items() if not _is_hint(key, value)}
+        # One copy for all, so that what is shared (a cache and its layers) stays shared.
+        calls[module].append(copy.deepcopy(named))
+        return (), named
 
-        return record
-
-    handles = [module.register_forward_pre_hook(recorder(name), with_kwargs=True) for name, module in modules.items()]
+    handles = [module.register_forward_pre_hook(record, with_kwargs=True) for module in calls]
     try:
         yield calls
     finally:

@@ -24,7 +24,8 @@ def decompose_for_generation(
 
     "prefill" and "decode" are the whole model with the prompt and with the token after it. A multimodal model has, in
     place of "prefill", its parts: "image_encoder", "audio_encoder", its projector under its own name, "language_model" and
-    "lm_head"; an encoder-decoder has "encoder" besides.
+    "lm_head"; an encoder-decoder has "encoder" besides. Where generate() hands over to a part of the model (BLIP-2), "prefill"
+    and "decode" are that part.
 
     inputs: what generate takes. Sizes and types matter, values hardly.
     generation_config: the model's own when None. ``GenerationConfig(cache_implementation="static", max_cache_len=...)``
@@ -42,31 +43,41 @@ def decompose_for_generation(
     config.max_new_tokens = config.min_new_tokens = steps
     config.max_length = config.min_length = None
 
-    modules = {"": model, **modalities.parts(model)}
-    is_multimodal = len(modules) > 1
-    if model.config.is_encoder_decoder and not is_multimodal:
-        modules["encoder"] = model.get_encoder()
+    generators = modalities.generators(model)
+    parts = modalities.parts(model)
+    encoders = [module.get_encoder() for module in generators if module.config.is_encoder_decoder]
     with state.preserved(model), torch.random.fork_rng(devices=[]), replaced(cache_layers.entries()):
+        modules = [*generators, *encoders, *parts.values()]
         calls = _generate(model, _with_padding(model, inputs), config, modules) or _generate(model, inputs, config, modules)
-        whole = calls.pop("")
-        if len(whole) < steps:
+        generator = next((module for module in generators if len(calls[module]) >= steps), None)
+        if generator is None:
             raise ExportError(
-                f"[generation] {type(model).__name__}.generate calls the model {len(whole)} times for {steps} tokens, so "
-                "it has no prefill and decode stage of its own"
+                f"[generation] {type(model).__name__}.generate calls the model {len(calls[model])} times for {steps} tokens, "
+                "so it has no prefill and decode stage of its own"
             )
-        stages: Stages = {name: (modules[name], made[0]) for name, made in calls.items() if made}
-        if not is_multimodal:
-            stages["prefill"] = (model, whole[0])
-        stages["decode"] = (model, multi_token.merged(whole[1:steps]) if multi_token_decode else whole[1])
+        if generator is not model:  # it generates with a part of itself, and gives that what its other parts make
+            parts = {name: module for name, module in parts.items() if not _holds(generator, module)}
+        is_split = generator is model and bool(parts)
+        if generator.config.is_encoder_decoder and not is_split:
+            parts["encoder"] = generator.get_encoder()
+        stages: Stages = {name: (module, calls[module][0]) for name, module in parts.items() if calls[module]}
+        whole = calls[generator]
+        if not is_split:
+            stages["prefill"] = (generator, whole[0])
+        stages["decode"] = (generator, multi_token.merged(whole[1:steps]) if multi_token_decode else whole[1])
         outputs = {name: _run(name, module, kwargs) for name, (module, kwargs) in stages.items()}
         if multi_token_decode:
-            multi_token.check(model, outputs["decode"], whole[1:steps])
+            multi_token.check(generator, outputs["decode"], whole[1:steps])
     return stages
 
 
+def _holds(module: torch.nn.Module, other: torch.nn.Module) -> bool:
+    return any(inner is other for inner in module.modules())
+
+
 def _generate(
-    model: torch.nn.Module, inputs: Mapping[str, Any] | None, config: Any, modules: dict[str, torch.nn.Module]
-) -> dict[str, list[dict[str, Any]]]:
+    model: torch.nn.Module, inputs: Mapping[str, Any] | None, config: Any, modules: list[torch.nn.Module]
+) -> capture.Calls:
     """The calls of these modules; {} without inputs, or where changed inputs do not serve."""
     if inputs is None:
         return {}

@@ -25,3 +25,12 @@ def parts(model: torch.nn.Module) -> dict[str, torch.nn.Module]:
             if isinstance(module, torch.nn.Module) and not any(module is other for other in found.values()):
                 found.setdefault(name, module)
     return found
+
+
+def generators(model: torch.nn.Module) -> list[torch.nn.Module]:
+    """The model and those of its parts that generate themselves."""
+    return [module for module in model.modules() if module is model or _generates(module)]
+
+
+def _generates(module: torch.nn.Module) -> bool:
+    return hasattr(module, "generate") and hasattr(module, "can_generate") and module.can_generate()
