@@ -15,6 +15,8 @@ from typing import Any
 import torch
 from torch.utils import _pytree
 
+from ._C import ExportError
+
 
 def cache_utils():
     """transformers.cache_utils when it is loaded: nothing is a cache before."""
@@ -32,15 +34,32 @@ def each(values: Iterable[Any]) -> Iterator[Any]:
 
 
 def to_program(values: dict[str, Any]) -> dict[str, Any]:
-    """The arguments of a call, their caches with tensors that tell how many tokens they have."""
+    """The arguments of a call, their caches with tensors that tell how many tokens they have. Raises ExportError when a
+    cache of fixed size has no place for the new ones."""
     utils = cache_utils()
     if utils is None:
         return values
+    _check_room(values, utils)
     for cache in each(values.values()):
         for layer in cache.layers:
             if isinstance(layer, utils.StaticSlidingWindowLayer) and layer.cumulative_length_int > int(layer.cumulative_length):
                 layer.cumulative_length.fill_(layer.cumulative_length_int)
     return {name: _with_all_positions(value, utils) for name, value in values.items()}
+
+
+def _check_room(values: dict[str, Any], utils) -> None:
+    names = [name for name in ("decoder_input_ids", "input_ids", "inputs_embeds") if values.get(name) is not None]
+    for name, cache in values.items():
+        cache = cache.self_attention_cache if isinstance(cache, utils.EncoderDecoderCache) else cache
+        for layer in cache.layers if isinstance(cache, utils.Cache) and names else ():
+            if not isinstance(layer, utils.StaticLayer) or layer.is_sliding or not layer.is_initialized:
+                continue
+            size, past, new = layer.keys.shape[2], int(layer.cumulative_length), values[names[0]].shape[1]
+            if past + new > size:
+                raise ExportError(
+                    f"[run] '{name}' has {past} tokens and room for {size}: {new} more do not fit. Stop here, or make the "
+                    "cache with a larger max_cache_len"
+                )
 
 
 def _with_all_positions(cache: Any, utils) -> Any:

@@ -88,9 +88,7 @@ def model_patches(model: torch.nn.Module, with_cache: bool, is_dynamic: bool) ->
     import transformers.exporters.exporter_dynamo  # noqa: F401  registers them
     from transformers.exporters import utils
 
-    ours = patches.entries(model)
-    if with_cache:
-        ours += cache_layers.entries()
+    ours = patches.entries(model) + cache_layers.entries(with_cache)
     replaced = {(owner, attribute) for owner, attribute, _ in ours}
     entries = []
     for path, attribute, factory in getattr(utils, "_PATCHES", {}).get("dynamo", []):

@@ -21,9 +21,14 @@ _mask_length: list[Any] = []
 _cross_layers: set[int] = set()
 
 
-def entries() -> list[tuple[Any, str, Any]]:
-    """(class, method, factory) of the replacements."""
+def entries(with_cache: bool = True) -> list[tuple[Any, str, Any]]:
+    """(class, method, factory) of the replacements; without caches among the inputs, of those that change nothing that a
+    first call returns."""
     from transformers import cache_utils
+
+    states = (cache_utils.LinearAttentionLayer, "update_conv_state", _update_conv_state)
+    if not with_cache:
+        return [states]
 
     whole, windowed = cache_utils.DynamicLayer, cache_utils.DynamicSlidingWindowLayer
     replaced = [
@@ -35,7 +40,7 @@ def entries() -> list[tuple[Any, str, Any]]:
         (static, "get_mask_sizes", lambda _: _mask_sizes),
         (static, "get_seq_length", lambda _: lambda self: _plain(self.cumulative_length)),
     ]
-    return [*replaced, (cache_utils.StaticLayer, "lazy_initialization", _initialization)]
+    return [*replaced, states, (cache_utils.StaticLayer, "lazy_initialization", _initialization)]
 
 
 def _plain(count: torch.Tensor) -> Any:
@@ -91,6 +96,23 @@ def _initialization(original):
             self.keys, self.values = torch.zeros_like(key_states), torch.zeros_like(value_states)
 
     return lazy_initialization
+
+
+def _update_conv_state(original):
+    """The first states, of a prompt that may be shorter than the convolution: eager code asks whether it is."""
+
+    def update_conv_state(self, conv_states, state_idx=0, conv_kernel_size=None, **kwargs):
+        if self.has_previous_state[state_idx] or self.record_past:
+            return original(self, conv_states, state_idx, conv_kernel_size=conv_kernel_size, **kwargs)
+        if not self.is_conv_states_initialized[state_idx]:
+            self.lazy_initialization(conv_states=conv_states, state_idx=state_idx, conv_kernel_size=conv_kernel_size)
+        self.has_previous_state[state_idx] = True
+        size = self.conv_kernel_size[state_idx]
+        self.conv_states[state_idx].copy_(torch.nn.functional.pad(conv_states, (size, 0))[..., -size:])
+        # Zeros before it are what a causal convolution puts there itself.
+        return conv_states
+
+    return update_conv_state
 
 
 @contextlib.contextmanager
