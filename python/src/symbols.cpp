@@ -4,6 +4,7 @@
 #include <torch/csrc/utils/python_symnode.h>
 
 #include "bindings.h"
+#include "transporters/symbolic/foreign_node.h"
 
 namespace py = pybind11;
 
@@ -28,9 +29,19 @@ py::object item(const at::Tensor& tensor) {
   return py::float_(number.toDouble());
 }
 
+// torch wraps the Python object of a number's node when the number goes to an op as a float or boolean.
+c10::SymNode unwrap(c10::SymNodeImpl* node) {
+  auto* python = dynamic_cast<torch::impl::PythonSymNodeImpl*>(node);
+  if (python == nullptr) return nullptr;
+  const py::gil_scoped_acquire acquire;
+  const py::handle object = python->getPyObj();
+  return py::isinstance<c10::SymNodeImpl>(object) ? object.cast<c10::SymNode>() : nullptr;
+}
+
 }  // namespace
 
 void bind_symbols(py::module_& module) {
+  symbolic::set_node_unwrapper(&unwrap);
   module.def("item", &item, "Tensor.item for a traced tensor: a number, or a symbolic one.");
   module.def("maybe_as_int", [](const c10::SymNode& node) { return node->maybe_as_int(); });
   module.def("maybe_as_bool", [](const c10::SymNode& node) { return node->constant_bool(); });

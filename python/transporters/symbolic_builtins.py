@@ -84,19 +84,46 @@ _REPLACEMENTS = {
 }
 
 
+# torch takes Python's types for dtypes, but not what stands for them.
+_FACTORIES = ("ones", "zeros", "full", "empty", "arange", "tensor", "as_tensor", "ones_like", "zeros_like", "full_like")
+
+
+def _factory(original):
+    @functools.wraps(original)
+    def factory(*args, dtype=None, **kwargs):
+        return original(*args, dtype=dtype.original if type(dtype) is _NumberType else dtype, **kwargs)
+
+    return factory
+
+
+def _convert(original):
+    """Tensor.to and Tensor.type."""
+
+    @functools.wraps(original)
+    def convert(self, *args, **kwargs):
+        args = [arg.original if type(arg) is _NumberType else arg for arg in args]
+        kwargs = {name: arg.original if type(arg) is _NumberType else arg for name, arg in kwargs.items()}
+        return original(self, *args, **kwargs)
+
+    return convert
+
+
 def entries(model: torch.nn.Module) -> list[tuple[Any, str, Any]]:
-    """Replacements for the modules that define the classes of `model` and of its submodules."""
+    """Replacements for the modules that define the classes of `model` and of its submodules, and for torch functions
+    that code there gives types to."""
     names = {cls.__module__ for module in model.modules() for cls in type(module).__mro__}
     names.update(
         name for name in sys.modules if name in ("transformers.utils.generic", "transformers.vision_utils", "transformers.masking_utils")
     )
     owners = [sys.modules[name] for name in sorted(names) if name in sys.modules and not _is_library(name)]
     return [
-        (owner, name, lambda _, replacement=replacement: replacement)
-        for owner in owners
-        for name, replacement in _REPLACEMENTS.items()
-        if name not in vars(owner)
-    ]
+        *((owner, name, lambda _, replacement=replacement: replacement)
+          for owner in owners
+          for name, replacement in _REPLACEMENTS.items()
+          if name not in vars(owner)),
+        *((torch, name, _factory) for name in _FACTORIES),
+        *((torch.Tensor, name, _convert) for name in ("to", "type")),
+    ]  # fmt: skip
 
 
 def _is_library(name: str) -> bool:

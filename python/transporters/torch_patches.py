@@ -135,6 +135,47 @@ def _tensor(original):
     return tensor
 
 
+def _div(original):
+    """A size by a number: a tensor of it would be read back as a number that the trace knows nothing of."""
+
+    def div(input, other, *args, rounding_mode=None, **kwargs):
+        is_size = isinstance(input, torch.SymInt) and isinstance(other, (int, torch.SymInt))
+        if is_size and rounding_mode in ("floor", "trunc") and not kwargs:
+            return input // other  # sizes aren't negative
+        return original(input, other, *args, rounding_mode=rounding_mode, **kwargs)
+
+    return div
+
+
+def _linspace(original):
+    """Takes a plain number of steps only."""
+
+    def linspace(start, end, steps, *, dtype=None, device=None, **kwargs):
+        if not any(isinstance(number, _SYMBOLS) for number in (start, end, steps)):
+            return original(start, end, steps, dtype=dtype, device=device, **kwargs)
+        dtype = dtype or torch.get_default_dtype()
+        computed = dtype if dtype.is_floating_point else torch.float64
+        places = torch.arange(steps, dtype=computed, device=device)
+        start, end = torch.sym_float(start), torch.sym_float(end)
+        step = (end - start) / torch.sym_max(steps - 1, 1)
+        # Counted from the nearer end, as torch does; a single step is the start.
+        is_near_start = places < (steps + 1) // 2
+        return torch.where(is_near_start, places * step + start, (places - (steps - 1)) * step + end).to(dtype)
+
+    return linspace
+
+
+def _scaled_dot_product_attention(original):
+    """Takes a plain scale only."""
+
+    def attention(query, key, value, *args, scale=None, **kwargs):
+        if isinstance(scale, torch.SymFloat):
+            query, scale = query * scale, 1.0
+        return original(query, key, value, *args, scale=scale, **kwargs)
+
+    return attention
+
+
 def entries() -> list[tuple[Any, str, Any]]:
     from torch._dynamo import _trace_wrapped_higher_order_op
     from torch.fx.experimental import symbolic_shapes
@@ -148,6 +189,11 @@ def entries() -> list[tuple[Any, str, Any]]:
         (torch, "_check_is_size", _check_is_size),
         (symbolic_shapes, "statically_known_true", _statically_known_true),
         (_trace_wrapped_higher_order_op, "mod_index", _mod_index),
+        (torch, "div", _div),
+        (torch, "linspace", _linspace),
+        (torch.nn.functional, "scaled_dot_product_attention", _scaled_dot_product_attention),
         (torch, "tensor", _tensor),
         (torch, "as_tensor", _tensor),
+        # Distributions check the data that they are given, and raise; a program can't.
+        (torch.distributions.Distribution, "_validate_args", lambda original: False),
     ]

@@ -151,7 +151,7 @@ def trace(
         state.module_paths(model),
         _exporting(),
     ):
-        try:
+        def attempt(axes):
             return _C.trace(
                 forward=forward,
                 inputs=list(zip(paths, samples, axes)),
@@ -162,8 +162,36 @@ def trace(
                 backends=backends,
                 is_training=any(module.training for module in model.modules()),
             )
+
+        try:
+            return attempt(axes)
         except Exception as error:
+            for fewer, fixed in _without_single(axes, samples, paths):
+                with contextlib.suppress(Exception):
+                    program, notes = attempt(fewer)
+                    return program, [*notes, *(f"axis {name} was fixed to 1: {_first_line(error)}" for name in fixed)]
             raise _located(error) from error
+
+
+def _without_single(axes: list, samples: list, paths: list[str]) -> Iterator[tuple[list, list[str]]]:
+    """Axes with those fixed that have the size 1 in the sample and may be fixed, and their names: a trace takes them as
+    larger, which the model may refuse (channels of audio, say). First the axes behind the first, then all."""
+    seen: list[str] = []
+    for start in (1, 0):
+        fewer, fixed = [], []
+        for leaf_axes, sample, path in zip(axes, samples, paths):
+            sizes = sample.shape if isinstance(sample, torch.Tensor) else ()
+            is_fixed = [isinstance(axis, str) and size == 1 and dim >= start
+                        for dim, (axis, size) in enumerate(zip(leaf_axes, sizes))]  # fmt: skip
+            fewer.append([None if fix else axis for axis, fix in zip(leaf_axes, is_fixed)])
+            fixed += [f"{dim} of '{path}'" for dim, fix in enumerate(is_fixed) if fix]
+        if fixed != seen:
+            yield fewer, fixed
+        seen = fixed
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).partition("\n")[0]
 
 
 # ── Errors ──

@@ -15,6 +15,9 @@ from .patches import cache_layers
 
 OUTPUT_FLAGS = ("use_cache", "output_attentions", "output_hidden_states", "return_dict", "return_loss")
 
+# What they refuse, as they export no losses.
+_LABELS = ("labels", "future_values", "return_loss")
+
 # What transformers' exporters compute from image grids ahead of the trace, and this package's patches within it: a program
 # that takes what the model takes serves other images without that.
 _TRACED = frozenset(
@@ -36,11 +39,21 @@ def is_transformers_model(model: torch.nn.Module) -> bool:
 def prepare(model: torch.nn.Module, inputs: MutableMapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     """(inputs for forward, output flags): flags taken out, values that the model's forward would otherwise compute from
     the data of its inputs added where no patch traces that computation. As in transformers' exporters, `inputs` itself is
-    changed, so that the caller can call the exported program with it."""
+    changed, so that the caller can call the exported program with it. Labels, which those refuse, stay: a model that is
+    called with them is exported with its loss."""
     from transformers.exporters.utils import prepare_for_export
 
     given = dict(inputs)
-    _, prepared, flags = prepare_for_export(model, inputs)
+    labels = {name: inputs.pop(name) for name in _LABELS if name in inputs}
+    with output_flags(model, {"return_loss": False}):
+        _, prepared, flags = prepare_for_export(model, inputs)
+    if "return_loss" in labels:
+        flags["return_loss"] = labels.pop("return_loss")
+    for values in (inputs, prepared):
+        values.update(labels)
+        # In the order that the caller gave them, which is that of the program's inputs.
+        for name in [*(name for name in given if name in values), *(name for name in values if name not in given)]:
+            values[name] = values.pop(name)
     traced = _TRACED if "grid_thw" in given or "target_sizes" in given else frozenset()
     if hasattr(model, "get_rope_index"):
         traced = {*traced, "position_ids"} if patches.traces_rope_index(model) else traced - {"position_ids"}

@@ -485,6 +485,16 @@ for _mode in ("sum", "mean", "max"):
 
 case("tril_triu", lambda x: (x.tril(), x.triu(1), x.tril(-1), x.triu(-2)), lambda b: (f(b, 4, 5),))
 case("tril_types", lambda x: (x.tril(), (x > 0).triu(), x.int().tril()), lambda b: (ints(b, 4),))
+case(
+    "solve_triangular",
+    lambda a, b: (
+        torch.linalg.solve_triangular(a, b, upper=False),
+        torch.linalg.solve_triangular(a[0], b, upper=True),
+        torch.linalg.solve_triangular(a, b.mT, upper=True, left=False),
+        torch.linalg.solve_triangular(a.nan_to_num().triu(1) * 0.1, b, upper=True, unitriangular=True),
+    ),
+    lambda b: (f(2, b, b) + 4 * torch.eye(b), f(2, b, 3)),
+)
 case("diagonal", lambda x: (x.diagonal(0, 1, 2), x.diagonal(1), x.diagonal(-1, -1, 0), torch.diag(x[0], -1)), lambda b: (f(b, 4, 5),))
 case("diag_embed", lambda x: (x.diag_embed(), x.diag_embed(1), x.diag_embed(-2, 0, 2), torch.diag(x[0])), lambda b: (f(b, 3),))
 case("diagonal_scatter", lambda x, y: (x.diagonal_scatter(y), x.diagonal_scatter(y[:3], 1), x.diagonal_scatter(y[:3], -1)), lambda b: (f(4, 4) * b, f(4)))

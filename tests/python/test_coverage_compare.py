@@ -3,7 +3,7 @@
 import coverage_setup  # noqa: F401  the path of harness
 import pytest
 import torch
-from harness import compare
+from harness import compare, ties
 
 
 def test_equal_outputs_have_no_difference():
@@ -101,3 +101,14 @@ def test_outputs_and_caches_are_flattened_by_name():
     assert flat.numbers["cache.self_attention_cache.layers.0.is_initialized"] is True
     assert list(compare.flatten({"a": [torch.ones(1), (None, 3, torch.ones(1))]})) == ["a.0", "a.1.2"]
     assert list(compare.flatten(torch.ones(1))) == ["output"]
+
+
+def test_the_first_of_equal_scores_is_taken_as_onnx_does():
+    scores = torch.tensor([[0.0, 2, 0, 0, 2, 1]]).repeat(2, 1)
+    original = torch.topk, torch.Tensor.topk
+    with ties.first_of_equals():
+        assert scores.topk(4).indices.tolist() == [[1, 4, 5, 0]] * 2
+        values, indices = torch.topk(scores, 3, dim=0 - 1, largest=False)
+        assert (values.tolist(), indices.tolist()) == ([[0, 0, 0]] * 2, [[0, 2, 3]] * 2)
+        assert torch.topk(torch.tensor(3.0), 1).values == 3
+    assert (torch.topk, torch.Tensor.topk) == original

@@ -59,6 +59,7 @@ input %input: f32[batch, 2*S + 1] = user "input"
 %view: f32[batch*S, 4] = aten::view(self=%masked, size=[batch*S, 4])
 %arange: i64[2*S + batch] = aten::arange(end=2*S + batch, dtype=i64)
 %s0: f32[2, 4], %s1: f32[batch*S - 2, 4] = aten::split_with_sizes(self=%view, split_sizes=[2, batch*S - 2])
+%max_0: f32[batch*S, 1], %max_1: i64[batch*S, 1] = aten::max.dim(self=%view, dim=-1, keepdim=True)
 %nz: i64[u0, 1] = aten::nonzero(self=%arange)
 %zeros: f32[3*u0] = aten::zeros(size=[3*u0])
 %nb: f32[4] = aten::add.Tensor(self=%buf, other=1)
@@ -70,6 +71,7 @@ output %arange = user "arange"
 output %zeros = user "zeros"
 output %input = user "same"
 output %s1 = user "rest"
+output %max_1 = user "places"
 """
 
 
@@ -93,7 +95,7 @@ def test_program_runs_in_torch(tool, tmp_path):
         y = y.clamp(max=3.5).view(-1, 4)
         numbers = torch.arange(2 * length + batch)
         zeros = torch.zeros(3 * (len(numbers) - 1))
-        assert_close(module(x=x, input=other), (y, None, length // 2, numbers, zeros, other, y[2:]))
+        assert_close(module(x=x, input=other), (y, None, length // 2, numbers, zeros, other, y[2:], y.argmax(-1, keepdim=True)))
         assert torch.equal(module.stats, torch.full((4,), step + 1.0))
     with pytest.raises(AssertionError, match=r"x.size\(\)\[0\] <= 16"):
         module(x=torch.randn(17, 5, 8), input=torch.randn(17, 11))

@@ -23,6 +23,19 @@ constexpr std::array<std::string_view, 14> kFxNames = {"NoneType", "dev",    "de
                                                        "getattr",  "inf",    "int",    "math",  "nan",
                                                        "operator", "pytree", "slice",  "torch"};
 
+// What torch.fx renames where it makes a node: Python's own functions. Another node may then have the new name.
+constexpr std::array<std::string_view, 73> kBuiltins = {
+    "abs",        "aiter",    "all",      "anext",      "any",       "ascii",      "bin",          "bool",
+    "breakpoint", "bytes",    "callable", "chr",        "compile",   "complex",    "copyright",    "credits",
+    "delattr",    "dict",     "dir",      "divmod",     "enumerate", "eval",       "exec",         "exit",
+    "filter",     "float",    "format",   "frozenset",  "getattr",   "globals",    "hasattr",      "hash",
+    "help",       "hex",      "id",       "input",      "int",       "isinstance", "issubclass",   "iter",
+    "len",        "license",  "list",     "locals",     "map",       "max",        "memoryview",   "min",
+    "next",       "object",   "oct",      "open",       "ord",       "pow",        "print",        "property",
+    "quit",       "range",    "repr",     "reversed",   "round",     "set",        "setattr",      "slice",
+    "sorted",     "str",      "sum",      "super",      "tuple",     "type",       "vars",         "zip",
+    "bytearray"};
+
 bool contains(std::span<const std::string_view> names, std::string_view name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
@@ -113,7 +126,8 @@ ValueNames::ValueNames(const Program& program) {
     for (size_t i = 0; i < program.inputs.size(); ++i) {
       const InputSpec& input = program.inputs[i];
       if ((input.kind == InputKind::UserInput) != user) continue;
-      const std::string name = unique(prefix(input.kind) + input.target);
+      // torch.export gives placeholders the name in the file, builtin or not.
+      const std::string name = unique(prefix(input.kind) + input.target, is_reserved);
       if (input.value != nullptr) {
         names_[input.value] = name;
       } else {
@@ -124,9 +138,13 @@ ValueNames::ValueNames(const Program& program) {
 }
 
 std::string ValueNames::unique(std::string_view wanted) {
+  return unique(wanted, [](std::string_view name) { return is_reserved(name) || contains(kBuiltins, name); });
+}
+
+std::string ValueNames::unique(std::string_view wanted, bool (*is_refused)(std::string_view)) {
   const std::string base = identifier(wanted);
   std::string name = base;
-  while (is_reserved(name) || taken_.contains(name)) name = base + "_" + std::to_string(++next_suffix_[base]);
+  while (is_refused(name) || taken_.contains(name)) name = base + "_" + std::to_string(++next_suffix_[base]);
   taken_.insert(name);
   return name;
 }

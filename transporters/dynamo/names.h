@@ -46,10 +46,12 @@ class ValueNames {
   // A constant input has no value, but a name.
   const std::string& constant_input(size_t input) const { return constant_inputs_.at(input); }
   void add(const Value* value) { names_[value] = unique(value->name()); }
-  // A name that is taken from now on: `wanted` made a Python identifier, with a suffix where needed.
+  // A name for a node, taken from now on: `wanted` made a Python identifier, with a suffix where needed.
   std::string unique(std::string_view wanted);
 
  private:
+  std::string unique(std::string_view wanted, bool (*is_refused)(std::string_view));
+
   std::unordered_map<const Value*, std::string> names_;
   std::map<size_t, std::string> constant_inputs_;
   std::unordered_set<std::string> taken_;

@@ -212,7 +212,7 @@ Outputs Lowering::emit_many(std::string_view op, std::vector<Value*> inputs, Att
   std::string base = node_ && !node_->outputs().empty() ? node_->outputs()[0]->name() + "/" : "";
   base += op;
   Node* node = current_->insert(nullptr, op, std::move(inputs), std::move(attributes), std::vector(outputs, base));
-  if (node_) node->name = node_->module_path;
+  if (node_) node->name = (node_->module_path.empty() ? "" : node_->module_path + "/") + node->output()->name();
   for (size_t i = 0; i < outputs; ++i) node->output(i)->type = output_type(*node, i);
   return {node->outputs().begin(), node->outputs().end()};
 }

@@ -239,7 +239,6 @@ class ProgramLowering {
     for (const AtenNode& node : *program_.graph) {
       const Expr* condition = node.is("aten::_assert_scalar") ? std::get_if<Expr>(&node.get("self")) : nullptr;
       if (condition == nullptr || !is_told(*condition)) continue;
-      if (condition->kind() != symbolic::Kind::Equal && !depends_on_data(*condition)) continue;
       Value* next = lowering_.number(*condition, ScalarType::Bool);
       holds = holds ? lowering_.emit("And", {holds, next}) : next;
     }
@@ -253,12 +252,6 @@ class ProgramLowering {
     for (const std::string& symbol : expr.symbols())
       if (!lowering_.sources_.contains(symbol)) return false;
     return true;
-  }
-
-  bool depends_on_data(const Expr& expr) const {
-    for (const std::string& symbol : expr.symbols())
-      if (lowering_.sources_.at(symbol).value->producer() != nullptr) return true;
-    return false;
   }
 
   // The output, made to need the conditions on the data.

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "transporters/error.h"
+#include "transporters/symbolic/foreign_node.h"
 #include "transporters/symbolic/layout.h"
 
 namespace transporters::symbolic {
@@ -215,12 +216,17 @@ class ExprNode : public c10::SymNodeImpl {
   std::optional<bool> for_larger_sizes_;
 };
 
-// Of our own nodes and of libtorch's constants.
+NodeUnwrapper unwrap_node = nullptr;
+
+// Of our own nodes, wrapped or not, and of libtorch's constants.
 Expr expr_of_node(c10::SymNodeImpl* node) {
   if (auto* ours = dynamic_cast<ExprNode*>(node)) return ours->expr();
   if (auto value = node->maybe_as_int()) return *value;
   if (auto value = node->constant_int()) return *value;
   if (auto value = node->constant_bool()) return Expr::boolean(*value);
+  if (unwrap_node != nullptr) {
+    if (const c10::SymNode wrapped = unwrap_node(node)) return expr_of_node(wrapped.get());
+  }
   throw InternalError("a symbolic number that another tracer made: " + node->str());
 }
 
@@ -236,6 +242,8 @@ SymNode make_node(const Expr& expr, const std::shared_ptr<ShapeEnv>& env) {
 }
 
 }  // namespace
+
+void set_node_unwrapper(NodeUnwrapper unwrapper) { unwrap_node = unwrapper; }
 
 c10::SymInt to_sym_int(const Expr& expr, const std::shared_ptr<ShapeEnv>& env) {
   const Expr simplified = env->simplify(expr);

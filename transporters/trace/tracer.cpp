@@ -240,14 +240,25 @@ void simplify_sizes(Graph& graph, const ShapeEnv& env) {
 }
 
 // Ranges of the symbols that are still in the graph, and the asserts as nodes.
+// Whether the condition is false at the sizes of the example itself, which have other hints where they are 0 or 1.
+bool contradicts_sample(const ShapeEnv& env, const Expr& condition) {
+  const auto value = condition.evaluate([&](std::string_view name) -> std::optional<int64_t> {
+    const auto* known = env.try_info(name);
+    if (known == nullptr) return std::nullopt;
+    return known->sample ? known->sample : known->hint;
+  });
+  const bool* truth = value ? std::get_if<bool>(&*value) : nullptr;
+  return truth != nullptr && !*truth;
+}
+
 void record_constraints(Program& program, const ShapeEnv& env) {
   std::set<std::string> answers;
   for (const auto& answer : env.data_answers()) answers.insert(answer.condition.str());
   for (const symbolic::RuntimeAssert& assertion : env.runtime_asserts()) {
-    // What fixes a number or answers for data must hold as it stands; an answer for other sizes often serves more sizes
-    // than its condition says.
-    const bool is_fixed = assertion.condition.kind() == symbolic::Kind::Equal || answers.contains(assertion.condition.str());
-    const Expr condition = is_fixed ? resolve(env, assertion.condition) : env.simplify(assertion.condition);
+    // An answer must hold as it stands, but that for larger sizes which an example of size 1 got serves that example.
+    const bool is_required = assertion.condition.kind() == symbolic::Kind::Equal ||
+                             answers.contains(assertion.condition.str()) || !contradicts_sample(env, assertion.condition);
+    const Expr condition = is_required ? resolve(env, assertion.condition) : env.simplify(assertion.condition);
     if (condition.as_boolean() == true) continue;
     program.graph->append("aten::_assert_scalar",
                           {{"self", condition},

@@ -13,13 +13,19 @@ import torch
 from . import (
     experts,
     image_lists,
+    length_statistics,
     linear_attention,
     local_attention,
+    masked_units,
     multimodal_rope,
     packed_attention,
     pieces,
+    place_lists,
     prefix_masks,
     recurrences,
+    shifted_windows,
+    size_branches,
+    sliding_windows,
     vision_grids,
     vision_merging,
 )
@@ -41,6 +47,12 @@ def entries(model: torch.nn.Module) -> list[tuple[Any, str, Any]]:
         image_lists,
         local_attention,
         prefix_masks,
+        shifted_windows,
+        size_branches,
+        length_statistics,
+        sliding_windows,
+        masked_units,
+        place_lists,
         pieces,
     )
     return [entry for kind in kinds for entry in kind.entries(model)]

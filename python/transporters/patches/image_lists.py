@@ -8,14 +8,13 @@ function's own code; the rest of it stays as it is.
 from __future__ import annotations
 
 import ast
-import functools
 import inspect
-import textwrap
 import types
 from typing import Any
 
 import torch
 
+from . import rewriting
 from .pieces import Pieces
 
 
@@ -38,7 +37,7 @@ class _Rewrite(ast.NodeTransformer):
         sizes = function.value.value
         if not (isinstance(sizes, ast.Attribute) and sizes.attr == "shape"):
             return node
-        return _call("math", "prod", function.value)
+        return rewriting.call("math", "prod", function.value)
 
     def visit_ListComp(self, node):
         self.generic_visit(node)
@@ -47,33 +46,7 @@ class _Rewrite(ast.NodeTransformer):
         is_plain = len(node.generators) == 1 and not generator.ifs
         if not is_plain or ast.unparse(node.elt) != f"{name}.reshape(-1, {name}.shape[-1])":
             return node
-        return _call(__name__, "flat_pieces", generator.iter)
-
-
-def _call(module: str, name: str, argument: ast.expr) -> ast.expr:
-    """module.name(argument), whatever names the function's own module has."""
-    call = ast.parse(f"__import__({module!r}, fromlist=['']).{name}()", mode="eval").body
-    call.args = [argument]
-    return call
-
-
-@functools.lru_cache(maxsize=None)
-def _rewritten(code: types.CodeType) -> types.CodeType | None:
-    """The code of a function with the replacements, None when it has nothing to replace."""
-    source = textwrap.dedent("".join(inspect.getsourcelines(code)[0]))
-    tree = ast.parse(source)
-    function = tree.body[0]
-    function.decorator_list, function.returns = [], None
-    for argument in ast.walk(function.args):
-        if isinstance(argument, ast.arg):
-            argument.annotation = None
-    before = ast.dump(tree)
-    tree = _Rewrite().visit(tree)
-    if ast.dump(tree) == before:
-        return None
-    ast.increment_lineno(ast.fix_missing_locations(tree), code.co_firstlineno - 1)
-    module = compile(tree, code.co_filename, "exec", dont_inherit=True)
-    return next(constant for constant in module.co_consts if isinstance(constant, types.CodeType))
+        return rewriting.call(__name__, "flat_pieces", generator.iter)
 
 
 def entries(model: torch.nn.Module) -> list[tuple[Any, str, Any]]:
@@ -83,7 +56,5 @@ def entries(model: torch.nn.Module) -> list[tuple[Any, str, Any]]:
         function = inspect.unwrap(method) if method is not None else None
         if not isinstance(function, types.FunctionType) or "numel" not in function.__code__.co_names:
             continue
-        code = None if function.__closure__ else _rewritten(function.__code__)
-        if code is not None:
-            found.append((function, "__code__", lambda _, code=code: code))
+        found += rewriting.entries(function, _Rewrite)
     return found

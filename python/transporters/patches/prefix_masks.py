@@ -1,6 +1,6 @@
-"""PaliGemma's mask where no token types are given.
+"""Masks of PaliGemma where no token types are given, and of AIMv2's texts.
 
-Why: its layers aren't causal by themselves, so eager attends to everything when it leaves the mask out, which it does
+Why: their layers aren't causal by themselves, so eager attends to everything when it leaves the mask out, which it does
 when nothing is padded, and causally when something is. A trace always builds the mask; this makes it the one that
 eager's choice comes to, for every padding.
 """
@@ -19,7 +19,8 @@ def _create_causal_mask(original):
     def create_causal_mask(*args, **kwargs):
         mask = original(*args, **kwargs)
         config = kwargs.get("config", args[0] if args else None)
-        is_prefix = getattr(config.get_text_config(), "use_bidirectional_attention", None) is True
+        text = config.get_text_config()
+        is_prefix = getattr(text, "use_bidirectional_attention", text.model_type == "aimv2_text_model") is True
         chosen_by_blocks = kwargs.get("block_sequence_ids") is not None
         # Only masks of sdpa are left out, and only where no past comes before the tokens.
         is_left_out = isinstance(mask, torch.Tensor) and mask.dtype == torch.bool and mask.shape[-1] == mask.shape[-2]
@@ -34,5 +35,5 @@ def _create_causal_mask(original):
 
 
 def entries(model: torch.nn.Module) -> list[tuple[Any, str, Any]]:
-    module = sys.modules.get("transformers.models.paligemma.modeling_paligemma")
-    return [(module, "create_causal_mask", _create_causal_mask)] if module is not None else []
+    modules = (sys.modules.get(f"transformers.models.{name}.modeling_{name}") for name in ("paligemma", "aimv2"))
+    return [(module, "create_causal_mask", _create_causal_mask) for module in modules if module is not None]

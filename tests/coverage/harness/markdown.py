@@ -28,6 +28,12 @@ def introduction(results: Results, partly: str) -> str:
         "file in ONNX Runtime; `.pt2` runs through the program, and for a part of the models (below) also from the file "
         f"through `torch.export.load`. Afterwards the model must be bit for bit what it was. {left} more cases don't run in eager and aren't counted."
     )
+    ties = len({r["case"] for mode in results.modes() for r in results.of_mode(mode) if r.get("first_of_equals")})
+    if ties:
+        text += (
+            f" torch's `topk` takes any of equal scores, ONNX's `TopK` the first: {ties} models in ONNX equal eager when its "
+            "`topk` does so, too."
+        )
     if run:
         text += (
             f"\n\n{run['jobs']} processes on {run['cores']} cores, torch {run['torch']}, {run['timeout']:g} s at most for "

@@ -1,5 +1,6 @@
 // Losses of models that are exported with labels, and distances.
 #include <cmath>
+#include <utility>
 
 #include "transporters/onnx/ops/support.h"
 
@@ -198,8 +199,22 @@ Outputs cdist(Lowering& l, const AtenNode& n) {
   return {l.emit("Pow", {sum, l.scalar(1 / p, dtype)})};
 }
 
+// The same for p = 2, by one product of all rows.
+Outputs euclidean_dist(Lowering& l, const AtenNode& n) {
+  const ScalarType dtype = out_dtype(n);
+  Value* left = l.input(n, "x1", dtype);
+  std::vector<int64_t> order = iota(rank(n.tensor("x2")));
+  std::swap(order[order.size() - 2], order.back());
+  Value* right = l.transpose(l.input(n, "x2", dtype), order);
+  const auto squares = [&](Value* rows, int64_t dim) { return l.reduce("ReduceSumSquare", rows, {dim}, true); };
+  Value* sum = l.emit("Add", {squares(left, rank(n.tensor("x1")) - 1), squares(right, rank(n.tensor("x2")) - 2)});
+  Value* product = l.emit("Mul", {l.emit("MatMul", {left, right}), l.scalar(2, dtype)});
+  return {l.emit("Sqrt", {l.emit("Max", {l.emit("Sub", {sum, product}), l.scalar(0, dtype)})})};
+}
+
 constexpr OpRow kRows[] = {
     {"aten::_cdist_forward", cdist},
+    {"aten::_euclidean_dist", euclidean_dist},
     {"aten::binary_cross_entropy", binary_cross_entropy},
     {"aten::binary_cross_entropy_with_logits", binary_cross_entropy_with_logits},
     {"aten::cdist", cdist},

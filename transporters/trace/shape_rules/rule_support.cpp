@@ -266,7 +266,9 @@ DimMatch match_dims(const Expr& a, const Expr& b, ShapeEnv& env) {
   if (right.is(1)) return DimMatch::SecondIsOne;
   if (left.is(1)) return DimMatch::FirstIsOne;
   if (left.is_constant() && right.is_constant()) return DimMatch::Mismatch;
-  // x[-1:] has size Min(1, size): one wherever there is anything.
+  // x[-1:] has size Min(1, size): one wherever there is anything, and beside x nothing where there is nothing.
+  if (right == env.simplify(symbolic::min(1, left))) return DimMatch::SecondIsOne;
+  if (left == env.simplify(symbolic::min(1, right))) return DimMatch::FirstIsOne;
   if (env.decide_size_oblivious(equal(right, 1)) == true) return DimMatch::SecondIsOne;
   if (env.decide_size_oblivious(equal(left, 1)) == true) return DimMatch::FirstIsOne;
   const auto left_sample = sample_of(left, env), right_sample = sample_of(right, env);

@@ -50,6 +50,11 @@ bool less_at_example(const Expr& a, const Expr& b, const ShapeEnv& env) {
   return left && right && *left < *right;
 }
 
+// Whether a size that is 1 in the example belongs to a run that it could fill at other sizes.
+bool is_one_at_example_only(const Expr& size, const Expr& filled, const Expr& run, const ShapeEnv& env) {
+  return env.hint(size) == 1 && env.simplify(filled) != env.simplify(run);
+}
+
 // Strides of a view with other sizes, or nullopt where the elements are not laid out for one. Runs of dims that lie
 // densely in memory are matched with runs of new dims, last first.
 std::optional<Sizes> reshaped_strides(const TensorType& self, const Sizes& sizes, ShapeEnv& env) {
@@ -64,7 +69,8 @@ std::optional<Sizes> reshaped_strides(const TensorType& self, const Sizes& sizes
     const bool ends_run = d == 0 || (!is_one(self.sizes[d - 1], env) &&
                                      env.simplify(old_strides[d - 1]) != env.simplify(run * run_stride));
     if (!ends_run) continue;
-    while (next > 0 && (less_at_example(filled, run, env) || is_one(sizes[next - 1], env))) {
+    while (next > 0 && (less_at_example(filled, run, env) || is_one(sizes[next - 1], env) ||
+                        is_one_at_example_only(sizes[next - 1], filled, run, env))) {
       --next;
       strides[next] = filled * run_stride;
       filled = filled * sizes[next];
