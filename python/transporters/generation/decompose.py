@@ -38,7 +38,7 @@ def decompose_for_generation(
     """
     if not transformers_support.is_transformers_model(model) or not hasattr(model, "generate"):
         raise ExportError(f"[generation] a transformers model that generates is expected, not a {type(model).__name__}")
-    steps = 3 if multi_token_decode else 2
+    first, steps = _decode_steps(model, inputs, multi_token_decode)
     config = copy.deepcopy(generation_config if generation_config is not None else model.generation_config)
     config.max_new_tokens = config.min_new_tokens = steps
     config.max_length = config.min_length = None
@@ -64,11 +64,21 @@ def decompose_for_generation(
         whole = calls[generator]
         if not is_split:
             stages["prefill"] = (generator, whole[0])
-        stages["decode"] = (generator, multi_token.merged(whole[1:steps]) if multi_token_decode else whole[1])
+        decode = whole[first:steps]
+        stages["decode"] = (generator, multi_token.merged(decode) if multi_token_decode else decode[0])
         outputs = {name: _run(name, module, kwargs) for name, (module, kwargs) in stages.items()}
         if multi_token_decode:
-            multi_token.check(generator, outputs["decode"], whole[1:steps])
+            multi_token.check(generator, outputs["decode"], decode)
     return stages
+
+
+def _decode_steps(model: torch.nn.Module, inputs: Mapping[str, Any], multi_token_decode: bool) -> tuple[int, int]:
+    """The call of the model that is its decode stage, and how many calls there are up to the end of that: after a prompt
+    of one token (an encoder-decoder's start) the second, since a cache of one token tells less of the sizes."""
+    ids = inputs.get("input_ids")
+    is_short = model.config.is_encoder_decoder or (isinstance(ids, torch.Tensor) and ids.shape[-1] == 1)
+    first = 2 if is_short else 1
+    return first, first + (2 if multi_token_decode else 1)
 
 
 def _holds(module: torch.nn.Module, other: torch.nn.Module) -> bool:
