@@ -42,8 +42,9 @@ def to_program(values: dict[str, Any]) -> dict[str, Any]:
     _check_room(values, utils)
     for cache in each(values.values()):
         for layer in cache.layers:
-            if isinstance(layer, utils.StaticSlidingWindowLayer) and layer.cumulative_length_int > int(layer.cumulative_length):
-                layer.cumulative_length.fill_(layer.cumulative_length_int)
+            if isinstance(layer, utils.StaticSlidingWindowLayer):
+                # Eager code stops to count in the tensor when the window is full.
+                layer.cumulative_length.clamp_(min=layer.cumulative_length_int)
     return {name: _with_all_positions(value, utils) for name, value in values.items()}
 
 

@@ -44,10 +44,12 @@ class Signature:
 
     def _difference(self, spec: _pytree.TreeSpec) -> str:
         """Leaves that only one side has."""
-        given, known = ([*pytrees.leaf_paths(pytrees.dumps(tree, "the inputs"))] for tree in (spec, self.in_spec))
-        names = [path.removeprefix("1.") for path in known if path not in given], [path for path in given if path not in known]
-        parts = [f"{what} {', '.join(paths[:4])}{', ...' if len(paths) > 4 else ''}" for what, paths in zip(
-            ("missing are", "not in it are"), names) if paths]
+        given, known = (pytrees.leaf_paths(pytrees.dumps(tree, "the inputs")) for tree in (spec, self.in_spec))
+        sides = {
+            "missing are": [path for path in known if path not in given],
+            "not in it are": [path for path in given if path not in known],
+        }
+        parts = [f"{what} {', '.join(paths[:4])}{', ...' * (len(paths) > 4)}" for what, paths in sides.items() if paths]
         return f": {' and '.join(parts)}" if parts else f": {spec} and {self.in_spec}"
 
     def unflatten(self, outputs: list[Any], kwargs: dict[str, Any]) -> Any:

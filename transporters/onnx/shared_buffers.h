@@ -1,5 +1,5 @@
-// Caches that are updated in place: pairs "input.<name>" and "output.<name>" that may be bound to one buffer, recorded as
-// metadata "shared_buffers" = the names, one a line.
+// Caches that are updated in place: pairs "input.<name>" and "output.<name>" that may be bound to one buffer, recorded
+// as metadata "shared_buffers" = the names, one a line.
 #pragma once
 
 #include <string>

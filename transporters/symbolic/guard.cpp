@@ -115,8 +115,8 @@ std::optional<int64_t> size_in_sample(const ShapeEnv& env, const Expr& expr) {
   return size ? std::optional(*size) : std::nullopt;
 }
 
-// Sizes of 1 in the sample have another hint, so that a sum with one of them (a cache and the next token) no longer is what
-// it is in the sample (the length of a mask).
+// Sizes of 1 in the sample have another hint, so that a sum with one of them (a cache and the next token) no longer is
+// what it is in the sample (the length of a mask).
 bool are_equal_in_sample(const ShapeEnv& env, const Expr& left, const Expr& right) {
   if (left.type() != Type::Integer || left.is_constant() || right.is_constant()) return false;
   const auto size = size_in_sample(env, left);

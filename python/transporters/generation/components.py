@@ -47,22 +47,22 @@ def export(
 
 
 def _config_of_each(exporter: HfExporter, config: Any, names: list[str]) -> dict[str, DynamoConfig]:
-    """A config for each name: the given one, or its entries when those are configs. Raises ExportError listing the names
-    that are missing or unknown."""
-    by_stage = isinstance(config, Mapping) and any(not isinstance(value, _FIELDS) or key in names for key, value in config.items())
-    if not by_stage:
+    """A config for each name: the given one, or its entries when it has those of components. Raises ExportError listing the
+    names that are missing or unknown."""
+    by_component = isinstance(config, Mapping) and any(
+        name in names or isinstance(value, exporter.config_class) for name, value in config.items()
+    )
+    if not by_component:
         return dict.fromkeys(names, exporter._to_config(config))
     missing = [name for name in names if name not in config]
     unknown = [name for name in config if name not in names]
     if missing or unknown:
         parts = [f"it misses {', '.join(missing)}"] if missing else []
         parts += [f"there is no {', '.join(map(str, unknown))}"] if unknown else []
-        raise ExportError(f"[config] configs are given by component, but {' and '.join(parts)}; components: {', '.join(names)}")
+        raise ExportError(
+            f"[config] configs are given by component, but {' and '.join(parts)}; components: {', '.join(names)}"
+        )
     return {name: exporter._to_config(config[name]) for name in names}
-
-
-# What a config's fields hold when its dictionary form is given; configs by component hold configs or dictionaries.
-_FIELDS = (bool, int, float, str, type(None))
 
 
 def _of_stage(error: Exception, name: str, module: torch.nn.Module, kwargs: dict[str, Any]) -> ExportError:

@@ -24,8 +24,8 @@ def decompose_for_generation(
 
     "prefill" and "decode" are the whole model with the prompt and with the token after it. A multimodal model has, in
     place of "prefill", its parts: "image_encoder", "audio_encoder", its projector under its own name, "language_model" and
-    "lm_head"; an encoder-decoder has "encoder" besides. Where generate() hands over to a part of the model (BLIP-2), "prefill"
-    and "decode" are that part.
+    "lm_head"; an encoder-decoder has "encoder" besides. Where generate() hands over to a part of the model (BLIP-2),
+    "prefill" and "decode" are that part.
 
     inputs: what generate takes. Sizes and types matter, values hardly.
     generation_config: the model's own when None. ``GenerationConfig(cache_implementation="static", max_cache_len=...)``
@@ -48,7 +48,8 @@ def decompose_for_generation(
     encoders = [module.get_encoder() for module in generators if module.config.is_encoder_decoder]
     with state.preserved(model), torch.random.fork_rng(devices=[]), replaced(cache_layers.entries()):
         modules = [*generators, *encoders, *parts.values()]
-        calls = _generate(model, _with_padding(model, inputs), config, modules) or _generate(model, inputs, config, modules)
+        padded = _with_padding(model, inputs)
+        calls = _generate(model, padded, config, modules) or _generate(model, inputs, config, modules)
         generator = next((module for module in generators if len(calls[module]) >= steps), None)
         if generator is None:
             raise ExportError(

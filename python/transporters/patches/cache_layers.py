@@ -32,7 +32,8 @@ def entries(with_cache: bool = True) -> list[tuple[Any, str, Any]]:
 
     whole, windowed = cache_utils.DynamicLayer, cache_utils.DynamicSlidingWindowLayer
     replaced = [
-        (windowed, name, lambda _, name=name: getattr(whole, name)) for name in ("update", "get_mask_sizes", "get_seq_length")
+        (windowed, name, lambda _, name=name: getattr(whole, name))
+        for name in ("update", "get_mask_sizes", "get_seq_length")
     ]
     static = cache_utils.StaticSlidingWindowLayer
     replaced += [
@@ -69,7 +70,8 @@ def _update(self, key_states: torch.Tensor, value_states: torch.Tensor, *args, *
     seen = torch.arange(length, device=past.device) + (past - window + 1).clamp(min=0)
     seen = place(torch.minimum(seen, past + new - 1))
 
-    keys, values = (torch.cat([old, states], dim=2) for old, states in ((self.keys, key_states), (self.values, value_states)))
+    keys = torch.cat([self.keys, key_states], dim=2)
+    values = torch.cat([self.values, value_states], dim=2)
     visible = keys.index_select(2, seen), values.index_select(2, seen)
     self.keys.copy_(keys.index_select(2, kept))
     self.values.copy_(values.index_select(2, kept))
@@ -85,7 +87,8 @@ def _visible(past: Any, window: int, new: Any) -> Any:
 
 def _mask_sizes(self, query_length: int):
     past = _plain(self.cumulative_length)
-    offset = (past - self.max_cache_len + 1).clamp(min=0) if isinstance(past, torch.Tensor) else max(past - self.max_cache_len + 1, 0)
+    offset = past - self.max_cache_len + 1
+    offset = offset.clamp(min=0) if isinstance(offset, torch.Tensor) else max(offset, 0)
     return _visible(past, self.max_cache_len, query_length), offset
 
 
