@@ -76,6 +76,19 @@ NodePlan::NodePlan(const Node& node, const Slots& slots, SymbolValues& symbols)
                                                 schema.returns[0].kind == ArgumentKind::IntList);
 }
 
+bool NodePlan::find_in_place() {
+  // Ops that write some elements: the others make a value of their own anyway.
+  const c10::OperatorName& name = op_.operator_name();
+  if (name.name != "aten::index_copy" && name.name != "aten::index_put") return false;
+  in_place_op_ = c10::Dispatcher::singleton().findSchema({name.name + "_", name.overload_name});
+  return in_place_op_.has_value();
+}
+
+std::optional<size_t> NodePlan::first_input() const {
+  if (inputs_.empty() || inputs_[0].source != Source::Slot) return std::nullopt;
+  return static_cast<size_t>(inputs_[0].slots[0]);
+}
+
 NodePlan::Input NodePlan::input(const Argument& argument, ArgumentKind kind, const c10::Argument& schema,
                                 const Slots& slots, SymbolValues& symbols) const {
   Input result;
@@ -148,7 +161,7 @@ void NodePlan::run(Registers& registers, SymbolValues& symbols, std::vector<c10:
   stack.clear();
   try {
     for (const auto& input : inputs_) stack.push_back(read(input, registers, symbols));
-    op_.callBoxed(&stack);
+    (is_in_place ? *in_place_op_ : op_).callBoxed(&stack);
   } catch (const Error& error) {
     throw Error(context_, error.message());
   } catch (const c10::Error& error) {
