@@ -166,28 +166,50 @@ def trace(
         try:
             return attempt(axes)
         except Exception as error:
-            for fewer, fixed in _without_single(axes, samples, paths):
+            for other, changes in _fewer_symbols(axes, samples, paths):
                 with contextlib.suppress(Exception):
-                    program, notes = attempt(fewer)
-                    return program, [*notes, *(f"axis {name} was fixed to 1: {_first_line(error)}" for name in fixed)]
+                    program, notes = attempt(other)
+                    return program, [*notes, *(f"{change}: {_first_line(error)}" for change in changes)]
             raise _located(error) from error
 
 
-def _without_single(axes: list, samples: list, paths: list[str]) -> Iterator[tuple[list, list[str]]]:
-    """Axes with those fixed that have the size 1 in the sample and may be fixed, and their names: a trace takes them as
-    larger, which the model may refuse (channels of audio, say). First the axes behind the first, then all."""
-    seen: list[str] = []
-    for start in (1, 0):
-        fewer, fixed = [], []
-        for leaf_axes, sample, path in zip(axes, samples, paths):
-            sizes = sample.shape if isinstance(sample, torch.Tensor) else ()
-            is_fixed = [isinstance(axis, str) and size == 1 and dim >= start
-                        for dim, (axis, size) in enumerate(zip(leaf_axes, sizes))]  # fmt: skip
-            fewer.append([None if fix else axis for axis, fix in zip(leaf_axes, is_fixed)])
-            fixed += [f"{dim} of '{path}'" for dim, fix in enumerate(is_fixed) if fix]
-        if fixed != seen:
-            yield fewer, fixed
-        seen = fixed
+def _fewer_symbols(axes: list, samples: list, paths: list[str]) -> Iterator[tuple[list, list[str]]]:
+    """Axes that leave a trace fewer symbols, and what they take for granted, for models that refuse all of them: the first
+    axes of equally many samples are one, and axes of size 1, which a trace takes as larger, stay 1 (channels of audio,
+    say), first those behind the first axis. Axes that the caller asked for stay as they are."""
+    shared, sharing = _one_batch(axes, samples, paths)
+    tried = [axes]
+    for start, changed, changes in ((None, shared, sharing), (1, axes, []), (1, shared, sharing), (0, axes, [])):
+        if start is not None:
+            changed, fixed = _without_single(changed, samples, paths, start)
+            changes = [*changes, *fixed]
+        if changed not in tried:
+            tried.append(changed)
+            yield changed, changes
+
+
+def _one_batch(axes: list, samples: list, paths: list[str]) -> tuple[list, list[str]]:
+    first = {index: sample.shape[0] for index, (leaf_axes, sample) in enumerate(zip(axes, samples))
+             if leaf_axes and isinstance(leaf_axes[0], str)}  # fmt: skip
+    if not first:
+        return axes, []
+    size = next(iter(first.values()))
+    same = [index for index, other in first.items() if other == size]
+    names = [axes[index][0] for index in same]
+    name = "batch" if "batch" in names else names[0]
+    changed = [[name, *leaf_axes[1:]] if index in same else leaf_axes for index, leaf_axes in enumerate(axes)]
+    return changed, [f"axis 0 of '{paths[index]}' is taken for '{name}'" for index in same if axes[index][0] != name]
+
+
+def _without_single(axes: list, samples: list, paths: list[str], start: int) -> tuple[list, list[str]]:
+    changed, fixed = [], []
+    for leaf_axes, sample, path in zip(axes, samples, paths):
+        sizes = sample.shape if isinstance(sample, torch.Tensor) else ()
+        is_fixed = [isinstance(axis, str) and size == 1 and dim >= start
+                    for dim, (axis, size) in enumerate(zip(leaf_axes, sizes))]  # fmt: skip
+        changed.append([None if fix else axis for axis, fix in zip(leaf_axes, is_fixed)])
+        fixed += [f"axis {dim} of '{path}' was fixed to 1" for dim, fix in enumerate(is_fixed) if fix]
+    return changed, fixed
 
 
 def _first_line(error: Exception) -> str:

@@ -610,4 +610,5 @@ case("regression_losses", lambda x, y: (F.mse_loss(x, y), F.l1_loss(x, y, reduct
 case("binary_losses", lambda x, y: (F.binary_cross_entropy(x.sigmoid(), y.sigmoid()), F.binary_cross_entropy_with_logits(x, y.sigmoid()), F.binary_cross_entropy_with_logits(x, y.sigmoid(), pos_weight=torch.arange(1.0, 5))), lambda b: (f(b, 4), f(b, 4)))
 case("kl_div", lambda x, y: (F.kl_div(x.log_softmax(1), y.softmax(1)), F.kl_div(x.log_softmax(1), y.log_softmax(1), reduction="sum", log_target=True)), lambda b: (f(b, 4), f(b, 4) * 2))
 case("cdist", lambda x, y: (torch.cdist(x, y), torch.cdist(x, y, p=1), torch.cdist(x, y, p=3)), lambda b: (f(b, 4, 5), f(b, 3, 5)))
+case("euclidean_dist", lambda x, y: torch.cdist(x, y, compute_mode="use_mm_for_euclid_dist"), lambda b: (f(b, 4, 5), f(b, 3, 5)))
 case("pairwise_distance", lambda x, y: F.pairwise_distance(x, y), lambda b: (f(b, 4), f(b, 4) * 2))

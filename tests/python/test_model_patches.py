@@ -377,3 +377,177 @@ def test_paligemma_with_and_without_padding(export):
     exported = export(model, inputs(2, 5, 2))
     check(exported, model, inputs(1, 8, 0))
     check(exported, model, inputs(3, 3, 4))
+
+
+# ── Images, sequences and audio of other sizes ──
+
+
+@pytest.mark.parametrize("implementation", ["sdpa", "eager"])
+def test_shifted_windows(export, implementation):
+    """One window covers the last feature map of the sample; others are padded, or need several."""
+    torch.manual_seed(0)
+    config = transformers.SwinConfig(
+        image_size=32, patch_size=4, embed_dim=16, depths=[2, 2], num_heads=[2, 2], window_size=4,
+        attn_implementation=implementation,
+    )  # fmt: skip
+    model = transformers.SwinModel(config).eval()
+    for buffer in model.parameters():
+        torch.nn.init.normal_(buffer, std=0.3)
+    exported = export(model, {"pixel_values": torch.randn(2, 3, 32, 32)})
+    for batch, height, width in ((1, 64, 48), (3, 32, 64), (1, 37, 70)):
+        # Eager's layers keep what they clamped for a small image.
+        check(exported, copy.deepcopy(model), {"pixel_values": torch.randn(batch, 3, height, width)})
+
+
+def test_branches_that_ask_for_the_size_of_the_config(export):
+    torch.manual_seed(0)
+    config = transformers.TimesformerConfig(
+        image_size=16, patch_size=4, num_frames=4, hidden_size=32, num_hidden_layers=2, num_attention_heads=4,
+        intermediate_size=48,
+    )  # fmt: skip
+    model = transformers.TimesformerModel(config).eval()
+    torch.nn.init.normal_(model.embeddings.position_embeddings)
+    torch.nn.init.normal_(model.embeddings.time_embeddings)
+    exported = export(model, {"pixel_values": torch.randn(2, 4, 3, 16, 16)})
+    for sizes in ((1, 4, 3, 16, 16), (1, 6, 3, 24, 16), (3, 2, 3, 16, 32)):
+        check(exported, model, {"pixel_values": torch.randn(sizes)})
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_statistics_over_lengths(transporters, seed):
+    from transporters.patches import length_statistics
+
+    torch.manual_seed(seed)
+    features, lengths = torch.randn(3, 9, 4), torch.randint(2, 12, (3,))
+    lengths[0] = -3  # a slice takes it from the end
+    for function, name in ((length_statistics.means, "mean"), (length_statistics.deviations, "std")):
+        expected = torch.stack([getattr(features[i, :length], name)(dim=0) for i, length in enumerate(lengths)])
+        torch.testing.assert_close(function(features, lengths), expected)
+
+
+@pytest.mark.parametrize(
+    "path", ["wav2vec2.Wav2Vec2", "data2vec.Data2VecAudio", "wavlm.WavLM", "unispeech_sat.UniSpeechSat",
+             "wav2vec2_bert.Wav2Vec2Bert", "wav2vec2_conformer.Wav2Vec2Conformer"],
+)  # fmt: skip
+def test_the_loops_over_lengths_are_found(transporters, path):
+    from transporters.patches import length_statistics, rewriting
+
+    package, name = path.split(".")
+    module = "data2vec_audio" if package == "data2vec" else package
+    module = importlib.import_module(f"transformers.models.{package}.modeling_{module}")
+    forward = getattr(module, f"{name}ForXVector").forward
+    ((_, _, rewritten),) = rewriting.entries(forward, length_statistics._Rewrite)
+    assert {"means", "deviations"} <= set(rewritten(None).co_names) and "append" not in rewritten(None).co_names
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_lists_of_places(transporters, seed):
+    from transporters.patches.place_lists import Places
+
+    chooser = random.Random(seed)
+    length = chooser.randint(8, 30)
+    expected, actual = list(range(length)), Places(0, 1, length)
+    for _ in range(3):
+        choice = chooser.randint(0, 2)
+        if choice == 0 and len(expected) > 4:
+            expected, actual = [-7] + expected, [-7] + actual
+        elif choice == 1 and len(expected) > 8:
+            part = slice(chooser.choice([0, 1, 2]), chooser.choice([None, -1]), chooser.choice([1, 2]))
+            expected, actual = expected[part], actual[part]
+        elif not actual.head:
+            expected, actual = expected[::-1], actual[::-1]
+    assert actual.tensor().tolist() == expected and len(actual) == len(expected)
+    assert [actual[0], actual[-1]] == [expected[0], expected[-1]]
+
+
+SEQUENCES = {
+    "funnel": lambda: transformers.FunnelModel(transformers.FunnelConfig(
+        vocab_size=99, d_model=32, n_head=4, d_head=8, d_inner=48, block_sizes=[1, 1, 1], num_decoder_layers=1,
+    )),
+    "longformer": lambda: transformers.LongformerModel(transformers.LongformerConfig(
+        vocab_size=99, hidden_size=32, intermediate_size=48, num_hidden_layers=2, num_attention_heads=4,
+        attention_window=4, max_position_embeddings=64,
+    )),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SEQUENCES)
+def test_other_lengths_of_sequences(export, name):
+    torch.manual_seed(0)
+    model = SEQUENCES[name]().eval()
+
+    def inputs(batch, length, padding):
+        ids = torch.randint(3, 99, (batch, length))
+        mask = torch.ones_like(ids)
+        mask[0, length - padding :] = 0
+        return {"input_ids": ids, "attention_mask": mask}
+
+    exported = export(model, inputs(2, 10, 2))
+    for other in (inputs(1, 13, 0), inputs(3, 16, 3), inputs(2, 11, 1)):
+        check(exported, model, other)
+
+
+@pytest.mark.parametrize("dim", [3, 4])
+def test_windows_that_overlap(transporters, dim):
+    from transporters.patches import sliding_windows
+
+    features = torch.randn(2, 12, 5)
+    if dim == 4:
+        features = features.view(2, 3, 4, 5)
+        size, stride = (2, 5, 4, 5), (60, 10, 5, 1)
+    else:
+        size, stride = (2, 4, 3, 5), (60, 5, 5, 1)
+    assert torch.equal(sliding_windows.overlapping(features, size), features.as_strided(size, stride))
+
+
+def test_units_that_are_kept(transporters):
+    from transporters.patches import masked_units
+
+    patches = types.SimpleNamespace(mask_spatial_shape=(2, 4), mask_ratio=0.6)
+    model = types.SimpleNamespace(
+        embeddings=types.SimpleNamespace(patch_embeddings=patches),
+        config=types.SimpleNamespace(masked_unit_size=(2, 2)),
+    )
+    kept = torch.stack([torch.randperm(8) < 3 for _ in range(2)])
+    positions, features = kept.unsqueeze(-1).tile(1, 4, 5), torch.randn(2, 32, 5)
+    expected = features[positions].view(2, -1, 5)
+    assert torch.equal(masked_units.kept(model, features, positions), expected)
+
+
+@pytest.mark.parametrize("kernel, stride, dilation", [(7, 1, 1), (4, 2, 1), (8, 4, 1), (3, 1, 2), (5, 3, 1)])
+def test_padding_to_whole_frames(transporters, kernel, stride, dilation):
+    from transformers.models.encodec import modeling_encodec
+    from transporters.patches import audio_padding
+
+    layer = modeling_encodec.EncodecConv1d(transformers.EncodecConfig(), 2, 2, kernel, stride, dilation)
+    assert [entry[1] for entry in audio_padding.entries(layer)][0] == "_get_extra_padding_for_conv1d"
+    for length in range(kernel * dilation, 40):
+        hidden = torch.zeros(1, 2, length)
+        expected = layer._get_extra_padding_for_conv1d(hidden)
+        assert audio_padding._extra_padding(None)(layer, hidden) == expected.item()
+    for name, read in audio_padding._PROPERTIES.items():
+        if hasattr(layer, name):
+            assert read(layer) == getattr(layer, name).item()
+
+
+def test_texts_of_aimv2_with_and_without_padding(export):
+    """Without padding, eager attends to later tokens too."""
+    torch.manual_seed(0)
+    from transformers.models.aimv2 import modeling_aimv2
+
+    config = transformers.Aimv2TextConfig(
+        vocab_size=99, hidden_size=32, intermediate_size=48, num_hidden_layers=2, num_attention_heads=4,
+        max_position_embeddings=32, eos_token_id=98,
+    )  # fmt: skip
+    model = modeling_aimv2.Aimv2TextModel(config).eval()
+
+    def inputs(batch, length, padding):
+        ids = torch.randint(3, 98, (batch, length))
+        ids[:, -1] = 98
+        mask = torch.ones_like(ids)
+        mask[0, :padding] = 0
+        return {"input_ids": ids, "attention_mask": mask}
+
+    exported = export(model, inputs(2, 7, 2))
+    for other in (inputs(1, 9, 0), inputs(2, 7, 0), inputs(3, 5, 1)):
+        check(exported, model, other)

@@ -211,3 +211,83 @@ def test_configs_are_not_changed_by_an_export():
     OnnxExporter().export(Net(), (X, X), config)
     assert config == OnnxConfig(dynamic_shapes={"x": {0: n}, "y": {0: n}})
     assert DynamoConfig(dynamic=True).to_dict()["dynamic"] is True
+
+
+# ── What models do with sizes ──
+
+
+def module(function, **parts):
+    """A module whose forward is `function` of itself and the inputs."""
+
+    class Module(nn.Module):
+        def forward(self, *args):
+            return function(self, *args)
+
+    made = Module().eval()
+    for name, part in parts.items():
+        setattr(made, name, part)
+    return made
+
+
+SIZES = {
+    "float factor": lambda self, x: x * (x.shape[0] * 0.5) + torch.full((1,), x.shape[1] / 4),
+    "float bound": lambda self, x: x.clamp(max=x.shape[0] * 0.25),
+    "linspace": lambda self, x: x[:, 0] + torch.linspace(0.5, x.shape[0] - 0.5, x.shape[0]),
+    "linspace of one number": lambda self, x: torch.linspace(0, 1, x.shape[0]) + torch.linspace(-1, 5, x.shape[0] // 9 + 1).sum(),
+    "scale of attention": lambda self, x: nn.functional.scaled_dot_product_attention(
+        x[None], x[None], x[None], scale=x.shape[0] ** -0.5
+    ),
+    "torch.div": lambda self, x: x[: torch.div(x.shape[0], 2, rounding_mode="trunc")],
+    "Python types": lambda self, x: torch.ones(x.shape, dtype=int) + x.to(int) + torch.zeros(x.shape[0], 1, dtype=float),
+    "last row": lambda self, x: x[: x.shape[0] // 2] / (x[: x.shape[0] // 2][-1:] + 9),
+}
+
+
+@both
+@pytest.mark.parametrize("name", SIZES)
+def test_numbers_made_of_sizes(exporter, name):
+    model = module(SIZES[name])
+    exported = exporter().export(model, (X,), {"dynamic": True})
+    for inputs in (X[:4], torch.cat([X, X])):
+        expected, actual = model(inputs), exported(inputs)
+        assert actual.dtype == expected.dtype and torch.allclose(actual, expected, atol=1e-5)
+
+
+@both
+def test_a_feature_map_of_one_place_in_the_sample_grows(exporter):
+    model = module(
+        lambda self, x: self.conv(x).permute(0, 2, 3, 1).contiguous().permute(0, 3, 1, 2).flatten(2).transpose(1, 2),
+        conv=nn.Conv2d(3, 4, 3, stride=2, padding=1),
+    )
+    exported = exporter().export(model, (torch.randn(2, 3, 2, 2),), {"dynamic": True})
+    for sizes in ((1, 3, 9, 6), (3, 3, 1, 2)):
+        check(exported, torch.randn(sizes), model=model)
+
+
+def _one_or_two_channels(self, x):
+    if x.shape[1] > 2:
+        raise ValueError(f"one or two channels, not {x.shape[1]}")
+    return x.mean(1)
+
+
+@both
+def test_axes_of_size_1_are_fixed_where_the_model_refuses_more(exporter):
+    model = module(_one_or_two_channels)
+    exported = exporter().export(model, (torch.randn(2, 1, 6),), {"dynamic": True})
+    check(exported, torch.randn(3, 1, 9), model=model)
+    assert any("axis 1 of 'args_0' was fixed to 1" in note and "channels" in note for note in exported.notes)
+    with pytest.raises(ExportError, match="loses values"):
+        exporter().export(model, (torch.randn(2, 1, 6),), {"dynamic_shapes": ({1: Dim("channels")},)})
+
+
+@both
+def test_first_axes_are_one_where_the_model_needs_it(exporter):
+    model = module(lambda self, x, y: x.reshape(y.shape[0], -1, x.shape[-1]) * y[:, None])
+    exported = exporter().export(model, (torch.randn(2, 3, 4), torch.randn(2, 4)), {"dynamic": True})
+    check(exported, torch.randn(5, 2, 4), torch.randn(5, 4), model=model)
+
+
+def test_nodes_in_onnx_subgraphs_have_names_of_their_own():
+    model = module(lambda self, x: self.part(x), part=module(lambda self, x: torch.cummax(x, 0).values))
+    exported = OnnxExporter().export(model, (X,), {"dynamic": True})
+    check(exported, X[:3], model=model)

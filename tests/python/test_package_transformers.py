@@ -195,3 +195,17 @@ def test_sample_inputs_can_be_given_to_the_export_afterwards(llama):
     exported = OnnxExporter().export(llama, inputs)
     with torch.no_grad():
         assert close(exported(**inputs).logits, llama(**inputs, use_cache=False).logits)
+
+
+@both
+def test_a_model_that_is_given_labels_is_exported_with_its_loss(exporter, llama):
+    def inputs(batch, length):
+        given = prompt(batch, length)
+        return {**given, "labels": given["input_ids"].masked_fill(given["attention_mask"] == 0, -100)}
+
+    exported = exporter().export(llama, {**inputs(2, 5), "use_cache": False}, {"dynamic": True})
+    for given in (inputs(2, 7), inputs(3, 4)):
+        with torch.no_grad():
+            expected = llama(**given, use_cache=False)
+        actual = exported(**given)
+        assert close(actual.loss, expected.loss) and close(actual.logits, expected.logits)

@@ -253,6 +253,14 @@ TEST_CASE("expect: makes later questions decidable") {
   CHECK(z.simplify("2*FloorDiv(u1, 2)") == "u1");
 }
 
+TEST_CASE("expect: sizes of the input are not told by what the graph computes") {
+  Trace z;
+  z.env.expect(Expr::parse("Eq(2*u0, FloorDiv(s, 3))"));
+  CHECK(z.simplify("FloorDiv(s, 3)") == "FloorDiv(s, 3)");
+  z.env.expect(Expr::parse("Eq(2*t, FloorDiv(s, 5))"));
+  CHECK(z.simplify("FloorDiv(s, 5)") == "2*t");
+}
+
 TEST_CASE("expect: decided, false and contradicted expectations") {
   Trace z;
   z.env.expect(Expr::parse("0 <= s"));

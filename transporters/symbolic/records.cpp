@@ -81,7 +81,9 @@ void ShapeEnv::index_fact(const Expr& condition) {
   facts_.at_least.emplace_back(sum, -constant);
   if (!equality) return;
   facts_.at_least.emplace_back(-sum, constant);
-  if (auto solved = solve_for_composite(difference)) facts_.values.emplace(solved->factor, solved->value);
+  // What sizes of the input give can't be told by what the graph computes later.
+  if (auto solved = solve_for_composite(difference); solved && (hint(solved->value) || !hint(solved->factor)))
+    facts_.values.emplace(solved->factor, solved->value);
 }
 
 void ShapeEnv::replace(const std::string& symbol, const Expr& by) {

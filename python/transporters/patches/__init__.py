@@ -11,6 +11,8 @@ from typing import Any
 import torch
 
 from . import (
+    audio_padding,
+    dynamic_rope,
     experts,
     image_lists,
     length_statistics,
@@ -37,6 +39,7 @@ __all__ = ["entries", "traces_rope_index"]
 def entries(model: torch.nn.Module) -> list[tuple[Any, str, Any]]:
     """(owner, attribute, factory) for what this model's modules need."""
     kinds = (
+        dynamic_rope,
         packed_attention,
         vision_grids,
         vision_merging,
@@ -49,6 +52,7 @@ def entries(model: torch.nn.Module) -> list[tuple[Any, str, Any]]:
         prefix_masks,
         shifted_windows,
         size_branches,
+        audio_padding,
         length_statistics,
         sliding_windows,
         masked_units,

@@ -1,7 +1,8 @@
-"""Branches that ask whether a size is the one that the model was made for.
+"""Branches that ask how a size compares with another one, where one answer serves for all sizes.
 
-Why: models interpolate their position embeddings only for images of another size, so a graph would hold the sample's
-branch. At the size that a model was made for interpolation changes nothing: symbolic sizes count as different.
+Why: models interpolate position embeddings or features only for images of another size, so a graph would hold the
+sample's branch. At the size that a model was made for interpolation changes nothing: symbolic sizes count as different. Codecs
+shorten only audio that is too long; to cut at the length changes no other: symbolic lengths count as shorter.
 """
 
 from __future__ import annotations
@@ -20,6 +21,12 @@ _METHODS = {
         "embeddings.size(1) != self.position_embeddings.size(1)",
         "num_frames != self.time_embeddings.size(1)",
     ),
+    "mobilevit.modeling_mobilevit.MobileViTLayer.unfolding": (
+        "new_width != orig_width",
+        "new_height != orig_height",
+    ),
+    "encodec.modeling_encodec.EncodecModel.decode": ("padding_mask.shape[-1] < audio_values.shape[-1]",),
+    "mimi.modeling_mimi.MimiModel.decode": ("padding_mask.shape[-1] < audio_values.shape[-1]",),
 }
 
 
@@ -28,12 +35,18 @@ def differ(size, other) -> bool:
     return isinstance(size, torch.SymInt) or size != other
 
 
+def shorter(size, other) -> bool:
+    """size < other, true for symbolic sizes."""
+    return isinstance(size, torch.SymInt) or isinstance(other, torch.SymInt) or size < other
+
+
 def _rewrite(conditions: tuple[str, ...]) -> type[ast.NodeTransformer]:
     class Rewrite(ast.NodeTransformer):
         def visit_Compare(self, node):
             if ast.unparse(node) not in conditions:
                 return node
-            return rewriting.call(__name__, "differ", node.left, node.comparators[0])
+            function = "shorter" if isinstance(node.ops[0], ast.Lt) else "differ"
+            return rewriting.call(__name__, function, node.left, node.comparators[0])
 
     return Rewrite
 
