@@ -19,7 +19,7 @@ def axis_names(kwargs: dict[str, Any]) -> dict[str, list[str | None]]:
             _name_axes(names, f"{name}.cross_attention_cache", value.cross_attention_cache, utils, "encoder_sequence")
         elif isinstance(value, utils.Cache):
             _name_axes(names, name, value, utils)
-    lengths = {axes[2] for axes in names.values()}
+    lengths = {length for axes in names.values() for length in axes[2:3]}
     for name, queries in (("attention_mask", "sequence"), ("decoder_attention_mask", "decoder_sequence")):
         if lengths & {"cache_length", "window"}:
             names.update(_mask_axes(name, kwargs.get(name), queries, "cache_length" in lengths))

@@ -44,7 +44,10 @@ class Signature:
 
     def _difference(self, spec: _pytree.TreeSpec) -> str:
         """Leaves that only one side has."""
-        given, known = (pytrees.leaf_paths(pytrees.dumps(tree, "the inputs")) for tree in (spec, self.in_spec))
+        given, known = (
+            [path.removeprefix("1.") for path in pytrees.leaf_paths(pytrees.dumps(tree, "the inputs"))]
+            for tree in (spec, self.in_spec)
+        )
         sides = {
             "missing are": [path for path in known if path not in given],
             "not in it are": [path for path in given if path not in known],
