@@ -28,6 +28,7 @@ from .auto import AutoExportConfig, AutoHfExporter
 from .configs import DynamoConfig, ExecutorchConfig, ExportFormat, OnnxConfig, OpenVINOConfig
 from .exported import DynamoProgram, ExportedComponent, ExportedModel, OnnxProgram
 from .exporters import DynamoExporter, ExecutorchExporter, HfExporter, OnnxExporter, OpenVINOExporter
+from .generation import decompose_for_generation
 from .registry import (
     register_fx_node_fix,
     register_fx_program_fix,
@@ -59,6 +60,7 @@ __all__ = [
     "OnnxProgram",
     "OpenVINOConfig",
     "OpenVINOExporter",
+    "decompose_for_generation",
     "register_fx_node_fix",
     "register_fx_program_fix",
     "register_onnx_ir_fix",

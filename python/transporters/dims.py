@@ -18,6 +18,7 @@ _ROLES = {
     "input_ids": ("batch", "sequence"),
     "attention_mask": ("batch", "sequence"),
     "token_type_ids": ("batch", "sequence"),
+    "mm_token_type_ids": ("batch", "sequence"),
     "position_ids": ("batch", "sequence"),
     "inputs_embeds": ("batch", "sequence"),
     "decoder_input_ids": ("batch", "decoder_sequence"),
@@ -32,8 +33,15 @@ def automatic(path: str, tensor: torch.Tensor) -> list[Axis]:
     """Every axis dynamic where the model allows."""
     roles = _ROLES.get(path, ())
     if path == "position_ids" and tensor.dim() != 2:
-        roles = ()
+        roles = (f"{path}_dim0", *roles) if tensor.dim() == 3 else ()
     return [roles[axis] if axis < len(roles) else f"{path}_dim{axis}" for axis in range(tensor.dim())]
+
+
+def of_one_token(axes: list[Axis], tensor: torch.Tensor) -> list[Axis]:
+    """The axes with those of the new tokens fixed where there is one."""
+    return [
+        None if axis in ("sequence", "decoder_sequence") and size == 1 else axis for axis, size in zip(axes, tensor.shape)
+    ]
 
 
 def _to_axis(dim: Any, path: str, axis: int) -> Axis:

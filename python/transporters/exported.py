@@ -2,56 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import os
 import tempfile
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import torch
-from torch.utils import _pytree
 
 from . import _C, pytrees
 from ._C import ExportError
-
-
-class _Signature:
-    """Between a caller's arguments and the leaves of a component."""
-
-    def __init__(self, metadata: dict[str, Any], program: _C.Program):
-        self.in_spec = pytrees.loads(metadata["in_spec"])
-        self.out_spec = pytrees.loads(metadata["out_spec"])
-        self.kwarg_names = list(self.in_spec.children()[1].context)
-        self.constants = json.loads(metadata["in_constants"])
-        self.inputs = [entry[1:] for entry in program.inputs if entry[0] == "user_input"]
-
-    def flatten(self, args: tuple, kwargs: dict[str, Any]) -> list[tuple[str, Any]]:
-        """(path, tensor or constant) of each leaf; a number that the program takes is a 0-dim tensor. Constant keyword
-        arguments may be left out. Raises ExportError for what does not fit."""
-        fixed = {name: value for name, value in self.constants.items() if name in self.kwarg_names}
-        values = {**fixed, **kwargs}
-        missing = [name for name in self.kwarg_names if name not in values]
-        unknown = [name for name in values if name not in self.kwarg_names]
-        if missing or unknown:
-            given = ", ".join(kwargs) or "none"
-            what = f"misses {', '.join(missing)}" if missing else f"does not take {', '.join(unknown)}"
-            raise ExportError(f"[run] the program {what}; its inputs are {', '.join(self.kwarg_names)}, given are {given}")
-        leaves, spec = _pytree.tree_flatten((args, {name: values[name] for name in self.kwarg_names}))
-        if spec.num_leaves != self.in_spec.num_leaves:
-            raise ExportError(f"[run] the inputs nest unlike those of the export: {spec} and {self.in_spec}")
-        return [(entry[0], _checked(leaf, *entry)) for leaf, entry in zip(leaves, self.inputs)]
-
-
-def _checked(leaf: Any, path: str, value: str | None, constant: Any, is_number: bool) -> Any:
-    """The leaf of a call as the signature's entry takes it."""
-    if is_number and isinstance(leaf, (bool, int, float)):
-        return torch.tensor(leaf)
-    if value is not None and not isinstance(leaf, torch.Tensor):
-        expected = "number" if is_number else "tensor"
-        raise ExportError(f"[run] '{path}': a {expected} is expected where a {type(leaf).__name__} is given")
-    if value is None and (isinstance(leaf, torch.Tensor) or leaf != constant):
-        raise ExportError(f"[run] '{path}' is {constant!r} in this export, given is {leaf!r}; export it with that value")
-    return leaf
+from .onnx_program import OnnxProgram
+from .signature import Signature
 
 
 class DynamoProgram:
@@ -95,109 +57,12 @@ class DynamoModule(torch.nn.Module):
         super().__init__()
         native = program._component.program
         self._interpreter = _C.Interpreter(native)
-        self._signature = _Signature(program.metadata, native)
+        self._signature = Signature(program.metadata, native)
 
     def forward(self, *args, **kwargs):
         leaves = self._signature.flatten(args, kwargs)
         outputs = self._interpreter.run([leaf for _, leaf in leaves if isinstance(leaf, torch.Tensor)])
-        return _pytree.tree_unflatten(outputs, self._signature.out_spec)
-
-
-class OnnxProgram:
-    """An ONNX model; called, it runs in ONNX Runtime. Buffers and inputs that it writes to keep their new values."""
-
-    def __init__(self, component: _C.Component, config: str):
-        self._component = component
-        self._config = config
-        self.metadata = component.metadata
-        self.notes: list[str] = []
-        self._session = None
-        self._folder = None
-        self._signature: _Signature | None = None
-        self._buffers: dict[str, torch.Tensor] = {}  # those that a run has written to
-
-    def save(self, path: str | os.PathLike) -> None:
-        """Writes the model and, where weights are large, `<name>.onnx.data` beside it."""
-        model = _C.ExportedModel("onnx", self._config)
-        model.add("model", self._component)
-        model.save(os.fspath(path))
-
-    @property
-    def model_proto(self):
-        """The model as an onnx.ModelProto with its weights inside."""
-        import onnx
-
-        with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder) / "model.onnx"
-            self.save(path)
-            return onnx.load(str(path))
-
-    @property
-    def graph(self) -> str:
-        """The ONNX graph as text."""
-        return self._component.onnx_text
-
-    def session(self):
-        """An onnxruntime.InferenceSession on the CPU, made at the first call."""
-        if self._session is None:
-            import onnxruntime
-
-            self._folder = tempfile.TemporaryDirectory()  # weights stay mapped while the session lives
-            path = Path(self._folder.name) / "model.onnx"
-            self.save(path)
-            options = onnxruntime.SessionOptions()
-            options.intra_op_num_threads = torch.get_num_threads()
-            self._session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
-        return self._session
-
-    def __call__(self, *args, **kwargs):
-        session = self.session()
-        if self._signature is None:
-            program = self._component.program
-            self._signature, self._outputs = _Signature(self.metadata, program), program.outputs
-        leaves = dict(self._signature.flatten(args, kwargs))
-        given = {path: leaf for path, leaf in leaves.items() if isinstance(leaf, torch.Tensor)} | self._buffers
-        feed = {
-            value.name: _to_ort(given[path])
-            for value in [*session.get_inputs(), *session.get_overridable_initializers()]
-            if (path := value.name) in given or (path := value.name.removeprefix("input.")) in given
-        }
-        names = [value.name for value in session.get_outputs()]
-        values = dict(zip(names, (_from_ort(value) for value in session.run_with_ort_values(names, feed))))
-        outputs = []
-        for kind, path, value_name, constant, is_number in self._outputs:
-            if value_name is None and not is_number:
-                outputs.append(constant)
-                continue
-            name = path or "output"
-            value = values[name if name in values else f"output.{name}"]
-            if kind == "user_output":
-                outputs.append(value.item() if is_number else value)
-            elif kind == "user_input_mutation":
-                leaves[path].copy_(value)
-            else:
-                self._buffers[path] = value
-        return _pytree.tree_unflatten(outputs, self._signature.out_spec)
-
-    def __repr__(self) -> str:
-        return f"OnnxProgram({self.metadata['architecture']})"
-
-
-def _to_ort(tensor: torch.Tensor):
-    """An OrtValue of a CPU tensor; bfloat16, which NumPy lacks, goes by its bits."""
-    import onnxruntime
-
-    array = tensor.detach().cpu().contiguous()
-    if array.dtype == torch.bfloat16:
-        bfloat16 = 16  # TensorProto.BFLOAT16
-        return onnxruntime.OrtValue.ortvalue_from_numpy_with_onnx_type(array.view(torch.uint16).numpy(), bfloat16)
-    return onnxruntime.OrtValue.ortvalue_from_numpy(array.numpy())
-
-
-def _from_ort(value) -> torch.Tensor:
-    if value.element_type() == 16:
-        return torch.from_dlpack(value._ortvalue.to_dlpack()).clone()
-    return torch.from_numpy(value.numpy())
+        return self._signature.unflatten(outputs, kwargs)
 
 
 class ExportedComponent:
@@ -211,10 +76,11 @@ class ExportedComponent:
         return self.program.metadata
 
 
-class ExportedModel:
+class ExportedModel(Mapping):
     """An exported model: its graphs by name, and the configs to save beside them.
 
-    A single-graph export behaves like its program: ``module()``, ``save(path)``, ``model_proto``, and calls.
+    It is a mapping of their names to programs. A single-graph export behaves like its program: ``module()``,
+    ``save(path)``, ``model_proto``, and calls.
     """
 
     def __init__(self, components, export_format: str, config: str, config_files: dict[str, str], notes: list[str]):
@@ -234,6 +100,17 @@ class ExportedModel:
                 ".components"
             )
         return next(iter(self.components.values())).program
+
+    def __getitem__(self, name: str) -> DynamoProgram | OnnxProgram:
+        if name not in self.components:
+            raise KeyError(f"there is no component {name!r}; the components are {', '.join(self.components)}")
+        return self.components[name].program
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.components)
+
+    def __len__(self) -> int:
+        return len(self.components)
 
     def __getattr__(self, name: str):
         if name.startswith("_"):

@@ -38,21 +38,56 @@ class HfExporter:
         Raises ExportError naming stage, op, module path and the model's source line. The model stays as it was.
         """
         config = self._to_config(config)
+        component = self._export_component(model, sample_inputs, config)
+        return ExportedModel(
+            {"model": component},
+            str(self.export_format),
+            self._native_config(config),
+            self._config_files(model),
+            component.program.notes,
+        )
+
+    def export_for_generation(
+        self,
+        model: torch.nn.Module,
+        inputs: Mapping[str, Any],
+        config: DynamoConfig | Mapping[str, Any] | None = None,
+        *,
+        generation_config: Any = None,
+        multi_token_decode: bool = False,
+    ) -> ExportedModel:
+        """Exports each stage of a model that generates as a graph of its own: those of
+        :func:`decompose_for_generation`, which says what the other arguments are.
+
+        inputs: what ``model.generate`` takes.
+        config: one for all components, or a dict with a config for each of their names.
+
+        Returns a mapping of component name -> program. Raises ExportError naming the component that failed.
+        """
+        from .generation import components
+
+        return components.export(self, model, inputs, config, generation_config, multi_token_decode)
+
+    def _export_component(self, model, sample_inputs, config, one_token: bool = False) -> ExportedComponent:
         if isinstance(model, torch.export.ExportedProgram):
             if sample_inputs is not None:
                 raise ExportError("[signature] an ExportedProgram has its inputs; leave sample inputs out")
             program = fallback.import_program(model)
             notes: list[str] = []
-            config_files: dict[str, str] = {}
         else:
-            program, notes = self._trace(model, sample_inputs, config)
-            config_files = transformers_support.config_files(model)
+            program, notes = self._trace(model, sample_inputs, config, one_token)
         lowered = self._lower(program, config)
         if transformers_support.is_transformers_model(model):
             lowered.add_package("transformers", transformers_support.version())
         component = ExportedComponent(self._to_program(lowered, config))
         component.program.notes = notes
-        return ExportedModel({"model": component}, str(self.export_format), self._native_config(config), config_files, notes)
+        return component
+
+    def _config_files(self, model, generation_config=None) -> dict[str, str]:
+        """config.json and generation_config.json of the folder."""
+        if isinstance(model, torch.export.ExportedProgram):
+            return {}
+        return transformers_support.config_files(model, generation_config)
 
     def _to_config(self, config) -> DynamoConfig:
         if config is None:
@@ -66,7 +101,7 @@ class HfExporter:
             )
         return config
 
-    def _trace(self, model, sample_inputs, config) -> tuple[_C.Program, list[str]]:
+    def _trace(self, model, sample_inputs, config, one_token) -> tuple[_C.Program, list[str]]:
         if not isinstance(model, torch.nn.Module):
             raise ExportError(
                 f"[signature] a torch.nn.Module or an ExportedProgram is expected, not a {type(model).__name__}"
@@ -83,10 +118,10 @@ class HfExporter:
                 "goes into a tuple: (x,)"
             )
         if config.fallback is None:
-            return tracing.trace(model, args, kwargs, config, self.backends)
+            return tracing.trace(model, args, kwargs, config, self.backends, one_token)
         given = dict(kwargs)  # tracing takes a transformers model's flags out of it
         try:
-            return tracing.trace(model, args, kwargs, config, self.backends)
+            return tracing.trace(model, args, kwargs, config, self.backends, one_token)
         except ExportError as error:
             return fallback.trace(model, args, given, config, self.backends, error)
 

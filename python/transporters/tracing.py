@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from . import _C, dims, pytrees, registry, state, symbolic_builtins, torch_patches, transformers_support
+from . import _C, cache_axes, caches, dims, pytrees, registry, state, symbolic_builtins, torch_patches, transformers_support
 from ._C import ExportError
 from .configs import DynamoConfig
 from .patches.pieces import settled
@@ -76,10 +76,27 @@ def _sample(leaf: Any) -> Any:
     return leaf
 
 
+def _automatic_axes(leaves: list[Any], paths: list[str], kwargs: dict[str, Any], one_token: bool) -> list[list[dims.Axis]]:
+    roles = cache_axes.axis_names(kwargs)
+    one_token = one_token or cache_axes.go_on_token_by_token(kwargs)
+    axes = []
+    for leaf, path in zip(leaves, paths):
+        of_leaf = (roles.get(path) or dims.automatic(path, leaf)) if isinstance(leaf, torch.Tensor) else []
+        axes.append(dims.of_one_token(of_leaf, leaf) if one_token and of_leaf else of_leaf)
+    return axes
+
+
 def trace(
-    model: torch.nn.Module, args: tuple, kwargs: dict[str, Any], config: DynamoConfig, backends: list[str]
+    model: torch.nn.Module,
+    args: tuple,
+    kwargs: dict[str, Any],
+    config: DynamoConfig,
+    backends: list[str],
+    one_token: bool = False,
 ) -> tuple[_C.Program, list[str]]:
     """The program of one call model(*args, **kwargs), and what the trace took for granted. The model is left as it was.
+
+    one_token: where `dynamic` makes axes dynamic, a single new token stays one.
 
     Raises ExportError naming stage, op, module path and the model's source line.
     """
@@ -97,7 +114,7 @@ def trace(
         specs = dims.resolve(config.dynamic_shapes, args, kwargs, positional)
         axes = [dims.to_axes(leaf, spec, path) for leaf, spec, path in zip(leaves, specs, paths)]
     elif config.dynamic:
-        axes = [dims.automatic(path, leaf) if isinstance(leaf, torch.Tensor) else [] for leaf, path in zip(leaves, paths)]
+        axes = _automatic_axes(leaves, paths, kwargs, one_token)
     else:
         axes = [[None] * leaf.dim() if isinstance(leaf, torch.Tensor) else [] for leaf in leaves]
     samples = [_sample(leaf) for leaf in leaves]
@@ -106,8 +123,11 @@ def trace(
         remaining = iter(tensors)
         traced = [next(remaining) if isinstance(leaf, torch.Tensor) else leaf for leaf in leaves]
         call_args, call_kwargs = torch.utils._pytree.tree_unflatten(traced, spec)
-        with state.preserved(model):
+        with state.preserved(model), transformers_support.traced_call(is_transformers, call_kwargs):
             outputs = settled(model(*call_args, **call_kwargs))
+        outputs = caches.with_updated(outputs, call_kwargs, tensors)
+        if "onnx" in backends:
+            outputs = caches.without_given(outputs, tensors)
         out_leaves, out_spec = pytrees.flatten(outputs, "outputs")
         dumped = pytrees.dumps(out_spec, "the outputs")
         return list(zip(pytrees.leaf_paths(dumped), out_leaves)), dumped

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 from . import patches
+from .patches import cache_layers
 
 
 OUTPUT_FLAGS = ("use_cache", "output_attentions", "output_hidden_states", "return_dict", "return_loss")
@@ -87,19 +88,24 @@ def holds_cache(inputs: Iterable[Any]) -> bool:
     return any(is_cache_object(value) for value in inputs)
 
 
+def traced_call(is_transformers: bool, kwargs: dict[str, Any]) -> contextlib.AbstractContextManager[None]:
+    """For the time that a call with these arguments is traced."""
+    return cache_layers.of_call(kwargs) if is_transformers else contextlib.nullcontext()
+
+
 def model_patches(model: torch.nn.Module, with_cache: bool, is_dynamic: bool) -> list[tuple[Any, str, Any]]:
     """What is replaced while this model is traced: the patches of this package, and where it has none, transformers' own
     (registered where its Dynamo exporter is defined) for the modules that are loaded. Its patches of torch are not needed:
-    this engine sees torch's ops themselves. Those of cache classes are for caches that are inputs: what a first call
+    this engine sees torch's ops themselves. Those of cache layers are for caches that are inputs: what a first call
     returns stays as eager returns it."""
     import transformers.exporters.exporter_dynamo  # noqa: F401  registers them
     from transformers.exporters import utils
 
-    ours = patches.entries(model)
+    ours = patches.entries(model) + cache_layers.entries(with_cache)
     replaced = {(owner, attribute) for owner, attribute, _ in ours}
     entries = []
     for path, attribute, factory in getattr(utils, "_PATCHES", {}).get("dynamo", []):
-        if path.startswith("transformers.cache_utils.") and not with_cache:
+        if path.startswith("transformers.cache_utils."):
             continue
         owner = _loaded(path)
         if owner is not None and hasattr(owner, attribute) and (owner, attribute) not in replaced:
@@ -150,11 +156,12 @@ def _loaded(path: str) -> Any:
     return None
 
 
-def config_files(model: torch.nn.Module) -> dict[str, str]:
+def config_files(model: torch.nn.Module, generation_config: Any = None) -> dict[str, str]:
     """config.json and generation_config.json of a model, as save_pretrained writes them."""
     files = {}
-    for attribute, name in (("config", "config.json"), ("generation_config", "generation_config.json")):
-        config = getattr(model, attribute, None)
+    generation_config = generation_config or getattr(model, "generation_config", None)
+    configs = {"config.json": getattr(model, "config", None), "generation_config.json": generation_config}
+    for name, config in configs.items():
         if config is not None and hasattr(config, "to_json_string"):
             files[name] = config.to_json_string(use_diff=True)
     return files

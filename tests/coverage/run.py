@@ -29,7 +29,7 @@ def parse(arguments=None) -> argparse.Namespace:
     parser.add_argument("--shard", metavar="I/N", help="part I (from 0) of N of the cases")
     parser.add_argument("--jobs", type=int, default=2, help="worker processes")
     parser.add_argument("--timeout", type=float, default=60, help="seconds for each mode of a case")
-    parser.add_argument("--every", type=int, default=4, help="load the .pt2 file of one case in N; 0: of none")
+    parser.add_argument("--every", type=int, default=8, help="load the .pt2 file of one case in N; 0: of none")
     parser.add_argument("--out", type=Path, default=OUT)
     parser.add_argument("--resume", action="store_true", help="keep the records in --out, run what is missing")
     options = parser.parse_args(arguments)

@@ -346,6 +346,27 @@ TEST_CASE("specialize_to_sample fixes an axis of sample size 1") {
                        doctest::Contains("`dim` is broadcast, as the example size 1 is"), GuardError);
 }
 
+TEST_CASE("specialize_to_sample takes only the value of an expression for granted") {
+  Trace z;
+  const Expr length = Expr::parse("Min(s, t + 6) - 6");  // of a slice
+  CHECK(z.env.specialize_to_sample(length));
+  CHECK(z.env.specializations().empty());
+  CHECK(z.asserts().size() == 1);
+  CHECK(z.simplify(length.str()).compare("1") == 0);
+}
+
+TEST_CASE("sizes that are equal in the sample are equal, also where one of 1 has another hint") {
+  Trace z;
+  // A cache of 7 tokens, a new one, and a mask of 8.
+  z.env.add_symbol({.name = "m", .range = {0, 64}, .hint = 8, .sample = 8, .source = "mask dim 1"});
+  CHECK(z.guard("Eq(s + t, m)"));
+  REQUIRE(z.env.equalities().size() == 1);
+  CHECK(z.env.specializations().empty());
+  // Two axes of 1 say nothing about each other.
+  z.env.add_symbol({.name = "w", .range = {0, 64}, .hint = 9, .sample = 1, .source = "w dim 0"});
+  CHECK_FALSE(z.guard("Eq(t, w)"));
+}
+
 TEST_CASE("a specialisation that contradicts an earlier record is an error") {
   Trace z;
   z.env.expect(Expr::parse("Ne(t, 1)"));

@@ -5,6 +5,7 @@
 #include "transporters/onnx/ir_fixes.h"
 #include "transporters/onnx/lower.h"
 #include "transporters/onnx/op_table.h"
+#include "transporters/onnx/shared_buffers.h"
 #include "transporters/onnx/size_ranges.h"
 
 namespace transporters::onnx {
@@ -281,6 +282,7 @@ Model lower(const Program& program, const LowerOptions& options) {
   for (const IrFix& fix : ir_fixes())
     if (options.optimize || fix.is_needed) fix.apply(model);
   for (const IrFix& fix : options.ir_fixes) fix.apply(model);
+  record_shared_buffers(model);
   return model;
 }
 

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <set>
+#include <unordered_map>
 #include <unordered_set>
 
 #include "transporters/error.h"
@@ -26,35 +27,6 @@ std::string sizes_text(at::IntArrayRef sizes) {
   return text + "]";
 }
 
-// Ops that give their first argument but for some entries, and have a variant that writes those in place.
-bool replaces_entries(const Node& node) {
-  for (const char* op : {"aten::index_copy", "aten::index_put", "aten::scatter.src", "aten::masked_scatter"})
-    if (node.is(op)) return true;
-  return false;
-}
-
-// Nodes whose output is the new value of a user input that nothing else reads: they can write into the input itself.
-std::set<const Node*> in_place_nodes(const Program& program) {
-  std::set<const Node*> nodes;
-  for (const auto& output : program.outputs) {
-    if (output.kind != OutputKind::UserInputMutation || output.value == nullptr) continue;
-    const Node* node = output.value->producer();
-    if (node == nullptr || !replaces_entries(*node)) continue;
-    const auto* const* self = std::get_if<Value*>(&node->get("self"));
-    const InputSpec* input = self == nullptr ? nullptr : program.find_input(*self);
-    const bool is_only_use = input != nullptr && input->kind == InputKind::UserInput && input->target == output.target &&
-                             (*self)->uses().size() == 1 && !program.graph->is_output(*self);
-    if (is_only_use && (*self)->dtype() == output.value->dtype()) nodes.insert(node);
-  }
-  return nodes;
-}
-
-// Whether both are the same elements in the same places.
-bool is_same_memory(const at::Tensor& a, const at::Tensor& b) {
-  return storage_of(a) == storage_of(b) && a.storage_offset() == b.storage_offset() && a.sizes() == b.sizes() &&
-         a.strides() == b.strides();
-}
-
 // The tensor itself when it has these strides, else a copy that has them.
 at::Tensor with_strides(const at::Tensor& tensor, at::IntArrayRef strides) {
   if (tensor.strides() == strides) return tensor;
@@ -73,10 +45,10 @@ class Interpreter::Plan {
       for (const auto* output : node.outputs()) add_slot(output);
     registers_.resize(slots_.size());
     for (const auto& input : program.inputs) add_input(input, program);
-    const auto in_place = in_place_nodes(program);
-    for (const auto& node : *program.graph) nodes_.emplace_back(node, slots_, symbols_, in_place.contains(&node));
+    for (const auto& node : *program.graph) nodes_.emplace_back(node, slots_, symbols_);
     for (const auto& output : program.outputs) add_output(output);
     plan_last_uses(program);
+    plan_in_place(program);
     for (size_t slot = 0; slot < registers_.size(); ++slot)
       if (!state_slots_.contains(slot)) run_slots_.push_back(slot);
     slots_.clear();
@@ -88,6 +60,7 @@ class Interpreter::Plan {
     const Cleanup cleanup{*this};
     symbols_.reset();
     bind_inputs(user_inputs);
+    choose_in_place(user_inputs);
     for (size_t i = 0; i < nodes_.size(); ++i) {
       nodes_[i].run(registers_, symbols_, stack_);
       if (observer_) observer_(i, nodes_[i].outputs(registers_));
@@ -141,6 +114,7 @@ class Interpreter::Plan {
   struct Mutation {
     size_t from;
     size_t to;  // register of the buffer, or position among user inputs
+    std::optional<size_t> writer = std::nullopt;  // the node that can write to a user input directly
   };
   // Frees the values of a run, also when it throws; state stays.
   struct Cleanup {
@@ -217,6 +191,42 @@ class Interpreter::Plan {
       if (last[slot] && !state_slots_.contains(slot)) nodes_[*last[slot]].last_uses.push_back(slot);
   }
 
+  // A user input that one node reads, to write to it, needs no second buffer.
+  void plan_in_place(const Program& program) {
+    std::unordered_map<size_t, std::vector<size_t>> readers;
+    std::unordered_map<size_t, size_t> writers;
+    size_t index = 0;
+    for (const auto& node : *program.graph) {
+      node.for_each_input([&](const Value* value) { readers[slots_.at(value)].push_back(index); });
+      for (const auto* output : node.outputs()) writers[slots_.at(output)] = index;
+      ++index;
+    }
+    std::set<size_t> returned;
+    for (const auto& output : outputs_)
+      if (output.slot) returned.insert(*output.slot);
+    for (auto& mutation : input_mutations_) {
+      const size_t input = user_inputs_[mutation.to].slot;
+      const auto writer = writers.find(mutation.from);
+      if (writer == writers.end() || readers[input] != std::vector<size_t>{writer->second}) continue;
+      if (returned.contains(input) || nodes_[writer->second].first_input() != input) continue;
+      if (nodes_[writer->second].find_in_place()) mutation.writer = writer->second;
+    }
+  }
+
+  // Into the caller's memory only where nothing else that was given lies in it.
+  void choose_in_place(const std::vector<at::Tensor>& user_inputs) {
+    std::unordered_map<const c10::StorageImpl*, int> users;
+    for (const auto& tensor : user_inputs) ++users[storage_of(tensor)];
+    for (const size_t slot : state_slots_) ++users[storage_of(registers_[slot].toTensor())];
+    for (const auto& mutation : input_mutations_) {
+      if (!mutation.writer) continue;
+      const at::Tensor& given = user_inputs[mutation.to];
+      const bool is_own = registers_[user_inputs_[mutation.to].slot].toTensor().is_same(given);
+      nodes_[*mutation.writer].is_in_place =
+          is_own && users[storage_of(given)] == 1 && given.is_non_overlapping_and_dense();
+    }
+  }
+
   void bind_inputs(const std::vector<at::Tensor>& tensors) {
     if (tensors.size() != user_inputs_.size())
       throw Error(kRun, "expected " + std::to_string(user_inputs_.size()) + " inputs (" + join(input_names_) +
@@ -282,17 +292,12 @@ class Interpreter::Plan {
         results.push_back(output.constant);
       }
     }
-    // A written input that is returned under its own name is the caller's tensor again.
-    std::vector<std::pair<size_t, size_t>> returned;
-    for (size_t i = 0; i < outputs_.size(); ++i)
-      for (const auto& mutation : input_mutations_)
-        if (outputs_[i].slot == mutation.from && output_names_[i] == input_names_[mutation.to]) {
-          returned.emplace_back(i, mutation.to);
-          results[i] = {};
-        }
     protect(results, user_inputs);
     apply_mutations(results, user_inputs);
-    for (const auto& [output, input] : returned) results[output] = user_inputs[input];
+    // The new value of an input, returned as well, is the input.
+    for (const auto& mutation : input_mutations_)
+      for (size_t i = 0; i < outputs_.size(); ++i)
+        if (outputs_[i].slot == mutation.from) results[i] = user_inputs[mutation.to];
     return results;
   }
 
@@ -301,8 +306,13 @@ class Interpreter::Plan {
     std::unordered_set<const c10::StorageImpl*> taken;
     for (const size_t slot : state_slots_) taken.insert(storage_of(registers_[slot].toTensor()));
     for (const auto& mutation : input_mutations_) taken.insert(storage_of(user_inputs[mutation.to]));
-    for (auto& result : results)
-      if (result.isTensor() && taken.contains(storage_of(result.toTensor()))) result = result.toTensor().clone();
+    const auto is_new_value = [&](const Output& output) {
+      return std::any_of(input_mutations_.begin(), input_mutations_.end(),
+                         [&](const Mutation& mutation) { return output.slot == mutation.from; });
+    };
+    for (size_t i = 0; i < results.size(); ++i)
+      if (results[i].isTensor() && !is_new_value(outputs_[i]) && taken.contains(storage_of(results[i].toTensor())))
+        results[i] = results[i].toTensor().clone();
   }
 
   void apply_mutations(const std::vector<c10::IValue>& results, const std::vector<at::Tensor>& user_inputs) {
@@ -321,16 +331,17 @@ class Interpreter::Plan {
     };
     std::vector<at::Tensor> buffers, inputs;
     for (const auto& mutation : buffer_mutations_) buffers.push_back(own(mutation.from));
-    for (const auto& mutation : input_mutations_) {
-      const bool is_written = is_same_memory(registers_[mutation.from].toTensor(), user_inputs[mutation.to]);
-      inputs.push_back(is_written ? user_inputs[mutation.to] : own(mutation.from));
-    }
+    for (const auto& mutation : input_mutations_)
+      inputs.push_back(is_written(mutation) ? at::Tensor() : own(mutation.from));
     for (size_t i = 0; i < buffers.size(); ++i) {
       auto& buffer = registers_[buffer_mutations_[i].to];
       buffer = with_strides(buffers[i], buffer.toTensor().strides());
     }
-    for (size_t i = 0; i < inputs.size(); ++i) if (!inputs[i].is_same(user_inputs[input_mutations_[i].to])) user_inputs[input_mutations_[i].to].copy_(inputs[i]);
+    for (size_t i = 0; i < inputs.size(); ++i)
+      if (inputs[i].defined()) user_inputs[input_mutations_[i].to].copy_(inputs[i]);
   }
+
+  bool is_written(const Mutation& mutation) const { return mutation.writer && nodes_[*mutation.writer].is_in_place; }
 
   static std::string join(const std::vector<std::string>& names) {
     std::string text;

@@ -18,8 +18,9 @@ namespace transporters {
 // reference to their bytes, which are never written), so that the Program may change or go afterwards.
 //
 // Runs are without gradients. Values are freed after their last use. Buffers that the program mutates keep their new
-// value for the next run; user inputs that it mutates are written to in place. One object must not run in two threads
-// at a time.
+// value for the next run; user inputs that it mutates are written to in place: without a second buffer where one node reads
+// the input, and only to write some of its elements. An output that is the new value of such an input is that tensor. One
+// object must not run in two threads at a time.
 class Interpreter {
  public:
   // Throws Error for an op that the dispatcher does not have, and for state without bytes.
@@ -34,8 +35,7 @@ class Interpreter {
 
   // Runs with one tensor per input name; an input that is a number takes a 0-dim tensor. Returns one value per output
   // name: a tensor, a number, or a constant of the signature. Throws Error when an input does not fit its declared
-  // dtype, rank, sizes or symbol ranges, when a runtime assert does not hold, and when an op fails. A mutated input that
-  // is also an output under the same name is returned as the caller's tensor.
+  // dtype, rank, sizes or symbol ranges, when a runtime assert does not hold, and when an op fails.
   std::vector<c10::IValue> run(const std::vector<at::Tensor>& user_inputs);
   // The same by name; throws Error for a missing or an unknown name.
   std::map<std::string, c10::IValue> run_named(const std::map<std::string, at::Tensor>& user_inputs);

@@ -8,10 +8,10 @@
 namespace transporters {
 namespace {
 
-c10::OperatorHandle find_operator(const Node& node, bool in_place) {
+c10::OperatorHandle find_operator(const Node& node) {
   const auto& schema = node.schema();
-  const auto found = c10::Dispatcher::singleton().findSchema(
-      {std::string(schema.base_name()) + (in_place ? "_" : ""), std::string(schema.overload())});
+  const auto found =
+      c10::Dispatcher::singleton().findSchema({std::string(schema.base_name()), std::string(schema.overload())});
   if (!found)
     throw Error({.stage = "run", .op = node.op(), .module = node.module_path}, "the op is not registered any more");
   return *found;
@@ -54,8 +54,8 @@ std::string describe_value(const c10::IValue& value) {
 
 }  // namespace
 
-NodePlan::NodePlan(const Node& node, const Slots& slots, SymbolValues& symbols, bool in_place)
-    : op_(find_operator(node, in_place)), context_{.stage = "run", .op = node.op(), .module = node.module_path} {
+NodePlan::NodePlan(const Node& node, const Slots& slots, SymbolValues& symbols)
+    : op_(find_operator(node)), context_{.stage = "run", .op = node.op(), .module = node.module_path} {
   const auto& schema = node.schema();
   const auto& arguments = op_.schema().arguments();
   for (size_t i = 0; i < schema.arguments.size(); ++i) {
@@ -74,6 +74,19 @@ NodePlan::NodePlan(const Node& node, const Slots& slots, SymbolValues& symbols, 
   }
   list_output_ = schema.returns.size() == 1 && (schema.returns[0].kind == ArgumentKind::TensorList ||
                                                 schema.returns[0].kind == ArgumentKind::IntList);
+}
+
+bool NodePlan::find_in_place() {
+  // Ops that write some elements: the others make a value of their own anyway.
+  const c10::OperatorName& name = op_.operator_name();
+  if (name.name != "aten::index_copy" && name.name != "aten::index_put") return false;
+  in_place_op_ = c10::Dispatcher::singleton().findSchema({name.name + "_", name.overload_name});
+  return in_place_op_.has_value();
+}
+
+std::optional<size_t> NodePlan::first_input() const {
+  if (inputs_.empty() || inputs_[0].source != Source::Slot) return std::nullopt;
+  return static_cast<size_t>(inputs_[0].slots[0]);
 }
 
 NodePlan::Input NodePlan::input(const Argument& argument, ArgumentKind kind, const c10::Argument& schema,
@@ -148,7 +161,7 @@ void NodePlan::run(Registers& registers, SymbolValues& symbols, std::vector<c10:
   stack.clear();
   try {
     for (const auto& input : inputs_) stack.push_back(read(input, registers, symbols));
-    op_.callBoxed(&stack);
+    (is_in_place ? *in_place_op_ : op_).callBoxed(&stack);
   } catch (const Error& error) {
     throw Error(context_, error.message());
   } catch (const c10::Error& error) {

@@ -3,6 +3,7 @@
 
 #include <ATen/core/dispatch/Dispatcher.h>
 
+#include <optional>
 #include <unordered_map>
 #include <vector>
 
@@ -17,8 +18,7 @@ using Registers = std::vector<c10::IValue>;
 
 class NodePlan {
  public:
-  // `in_place` runs the op's variant that writes into its first argument ("aten::index_copy_").
-  NodePlan(const Node& node, const Slots& slots, SymbolValues& symbols, bool in_place = false);
+  NodePlan(const Node& node, const Slots& slots, SymbolValues& symbols);
 
   // Runs the op and stores its outputs. Throws Error naming op, module and the inputs' types when the op fails.
   void run(Registers& registers, SymbolValues& symbols, std::vector<c10::IValue>& stack) const;
@@ -29,6 +29,12 @@ class NodePlan {
 
   // Registers that no later node reads.
   std::vector<size_t> last_uses;
+  // Whether the next runs write into the first argument, where find_in_place() found an op for that.
+  bool is_in_place = false;
+  // Looks for the op that writes its result into its first argument ("aten::index_copy_"); false when there is none.
+  bool find_in_place();
+  // The register that the first argument is read from.
+  std::optional<size_t> first_input() const;
 
  private:
   enum class Source : uint8_t { Constant, Slot, Slots, OptionalSlots, Expr, Exprs };
@@ -47,6 +53,7 @@ class NodePlan {
   std::string describe(const Registers& registers) const;
 
   c10::OperatorHandle op_;
+  std::optional<c10::OperatorHandle> in_place_op_;
   ErrorContext context_;
   std::vector<Input> inputs_;
   std::vector<size_t> outputs_;

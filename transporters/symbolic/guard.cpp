@@ -105,7 +105,14 @@ bool ShapeEnv::guard_junction(const Expr& condition, const std::string& where) {
 
 bool ShapeEnv::guard_equal(const Expr& condition, const std::string& where) {
   std::span<const Expr> sides = condition.operands();
-  bool answer = std::get<bool>(hint_number(condition).value());
+  // Sizes of 1 in the sample have another hint, so that a sum with one of them (a cache and the next token) no longer is
+  // what it is in the sample (the length of a mask).
+  const auto are_equal_in_sample = [&] {
+    if (sides[0].type() != Type::Integer || sides[0].is_constant() || sides[1].is_constant()) return false;
+    const auto size = at_sample(sides[0]);
+    return size && *size > 1 && size == at_sample(sides[1]);
+  };
+  bool answer = std::get<bool>(hint_number(condition).value()) || are_equal_in_sample();
   if (!answer) {
     if (sides[0].type() != Type::Integer || !asks_for_zero_or_one(sides[0], sides[1])) {
       add_assert(logical_not(condition), where);

@@ -57,6 +57,13 @@ bool ShapeEnv::specialize_to_sample(const Expr& expr, std::string_view call_site
   Expr current = simplify(expr);
   if (auto value = current.as_integer()) return *value == 1;
   if (at_sample(current) != 1) return false;
+  if (current.kind() != Kind::Symbol) {
+    // Its symbols may have other values, too: the length of a slice at a place that the data gives.
+    const Expr condition = equal(current, 1);
+    std::string dim;
+    if (try_unify(condition, place(call_site), dim) != Outcome::Done) add_assert(condition, place(call_site));
+    return true;
+  }
   specialize_symbols(current, "`" + current.str() + "` is broadcast, as the example size 1 is" + at(place(call_site)),
                      place(call_site));
   return true;

@@ -8,6 +8,7 @@ program checks.
 
 from __future__ import annotations
 
+import ast
 import functools
 import importlib
 import inspect
@@ -18,6 +19,7 @@ from typing import Any
 import torch
 
 from ..registry import replaced
+from . import rewriting
 from .vision_grids import module_names
 
 LONGEST = 1 << 17  # of a symbolic length
@@ -120,6 +122,13 @@ def _rwkv(original):
     return rwkv_linear_attention_cpu
 
 
+class _CutAlways(ast.NodeTransformer):
+    """Mamba 2 asks whether its last chunk was padded before it cuts that off; the cut leaves whole chunks as they are."""
+
+    def visit_If(self, node):
+        return node.body if ast.unparse(node.test) == "pad_size > 0" else node
+
+
 def entries(model: torch.nn.Module) -> list[tuple[Any, str, Any]]:
     found = []
     for module in (sys.modules[name] for name in module_names(model) if name in sys.modules):
@@ -127,6 +136,8 @@ def entries(model: torch.nn.Module) -> list[tuple[Any, str, Any]]:
         for name, factory in (("mamba_selective_scan", _selective_scan), ("rwkv_linear_attention_cpu", _rwkv)):
             if callable(names.get(name)):
                 found.append((module, name, factory))
+        if callable(names.get("mamba2_chunk_scan")):
+            found += rewriting.entries(names["mamba2_chunk_scan"], _CutAlways)
         griffin = names.get("RecurrentGemmaRglru")
         if griffin is not None:
             found.append((griffin, "_rnn_scan", _rnn_scan))

@@ -1,0 +1,139 @@
+"""decompose_for_generation: the stages, what they are called with, and the model left as it was."""
+
+import copy
+
+import generation_models as models
+import pytest
+import torch
+import transformers
+from transformers import GenerationConfig
+from transformers.exporters.utils import decompose_for_generation as reference
+from transporters import ExportError, decompose_for_generation
+
+STAGES = {
+    "llama": ["prefill", "decode"],
+    "mamba": ["prefill", "decode"],
+    "t5": ["encoder", "prefill", "decode"],
+    "whisper": ["encoder", "prefill", "decode"],
+    "qwen2_vl": ["image_encoder", "language_model", "lm_head", "decode"],
+    "llava": ["image_encoder", "language_model", "multi_modal_projector", "lm_head", "decode"],
+}
+
+
+@pytest.mark.parametrize("name", STAGES)
+def test_the_stages_run_as_they_are(name):
+    model = models.build(name)
+    stages = decompose_for_generation(model, models.inputs(name, 2, 7, 2))
+    assert list(stages) == STAGES[name]
+    for module, kwargs in stages.values():
+        assert any(module is other for other in model.modules())
+        with torch.no_grad():
+            module(**copy.deepcopy(kwargs))
+
+
+# Of encoder-decoders and of models that can't go on with several tokens, transformers' multi-token stage has one token.
+CASES = [(name, False) for name in ("llama", "gpt2", "mamba", "t5", "bart", "qwen3_moe", "llava")]
+CASES += [(name, True) for name in ("llama", "gpt2", "qwen3_moe", "llava")]
+
+
+@pytest.mark.parametrize("name, multi_token", CASES)
+def test_names_and_sizes_are_those_of_transformers(name, multi_token):
+    """Besides "encoder" and what generate() computes before it calls the model."""
+    model, inputs = models.build(name), models.inputs(name, 2, 7, 2)
+    ours = decompose_for_generation(model, inputs, multi_token_decode=multi_token)
+    theirs = reference(model, inputs, multi_token_decode=multi_token)
+    assert set(theirs) <= set(ours)
+    for stage, (_, expected) in theirs.items():
+        actual = ours[stage][1]
+        assert set(actual) == set(expected), stage
+        for key, value in expected.items():
+            if isinstance(value, torch.Tensor):
+                assert (actual[key].shape, actual[key].dtype) == (value.shape, value.dtype), (stage, key)
+
+
+def test_the_cache_of_a_stage_is_as_before_the_call():
+    stages = decompose_for_generation(models.build("llama"), models.inputs("llama", 2, 7))
+    assert stages["prefill"][1]["cache"].get_seq_length() == 0
+    assert stages["decode"][1]["cache"].get_seq_length() == 7
+    assert stages["decode"][1]["attention_mask"].shape == (2, 8)
+
+
+def test_the_mask_stays_an_input_without_padding_in_the_sample():
+    """generate() drops a mask of ones."""
+    inputs = models.inputs("llama", 2, 7)
+    assert inputs["attention_mask"].all()
+    stages = decompose_for_generation(models.build("llama"), inputs)
+    assert stages["prefill"][1]["attention_mask"].shape == (2, 7) and inputs["attention_mask"].all()
+    del inputs["attention_mask"]
+    assert "attention_mask" not in decompose_for_generation(models.build("llama"), inputs)["prefill"][1]
+
+
+def test_a_static_cache_has_its_size():
+    config = GenerationConfig(cache_implementation="static", max_cache_len=24)
+    stages = decompose_for_generation(models.build("llama"), models.inputs("llama", 2, 7), config, multi_token_decode=True)
+    _, decode = stages["decode"]
+    assert decode["cache"].layers[0].keys.shape[2] == 24 and int(decode["cache"].layers[0].cumulative_length) == 7
+    assert decode["input_ids"].shape == (2, 2) and decode["attention_mask"].shape == (2, 1, 2, 24)
+    assert config.max_new_tokens is None and config.cache_implementation == "static"
+
+
+def snapshot(model):
+    attributes = {
+        (name, key): (id(value), copy.copy(value) if isinstance(value, (dict, list)) else None)
+        for name, module in model.named_modules()
+        for key, value in vars(module).items()
+    }
+    return attributes, model.config.to_dict(), model.generation_config.to_dict(), torch.get_rng_state().tolist()
+
+
+@pytest.mark.parametrize("name", ["llama", "mistral", "qwen2_vl", "t5"])
+def test_the_model_is_as_before(name):
+    model, inputs = models.build(name), models.inputs(name, 2, 7, 2)
+    given = {key: (id(value), value.clone()) for key, value in inputs.items()}
+    before = snapshot(model)
+    decompose_for_generation(model, inputs)
+    assert snapshot(model) == before
+    with pytest.raises(ExportError):
+        decompose_for_generation(model, {**inputs, "no_such_input": torch.ones(1)})
+    assert snapshot(model) == before
+    assert all(inputs[key] is not None and torch.equal(inputs[key], value) for key, (_, value) in given.items())
+    assert transformers.cache_utils.StaticSlidingWindowLayer.update.__module__ == "transformers.cache_utils"
+
+
+def test_sampling_makes_no_difference():
+    model, inputs = models.build("llama"), models.inputs("llama", 2, 7)
+    state = torch.get_rng_state()
+    decompose_for_generation(model, inputs, GenerationConfig(do_sample=True, temperature=2.0))
+    assert torch.equal(torch.get_rng_state(), state)
+
+
+def test_errors_say_what_to_give():
+    model = models.build("llama")
+    with pytest.raises(ExportError, match=r"generate fails with input_ids, attention_mask, pixels: ValueError"):
+        decompose_for_generation(model, {**models.inputs("llama", 2, 7), "pixels": torch.ones(1)})
+    with pytest.raises(ExportError, match="a transformers model that generates is expected, not a Linear"):
+        decompose_for_generation(torch.nn.Linear(2, 2), {})
+    bert = transformers.BertModel(transformers.BertConfig(hidden_size=8, num_hidden_layers=1, num_attention_heads=2))
+    with pytest.raises(ExportError, match="expected, not a BertModel"):
+        decompose_for_generation(bert, {})
+
+
+def test_a_stage_that_does_not_run_is_named(monkeypatch):
+    model = models.build("llama")
+    original, calls = model.forward, []
+
+    def forward(*args, **kwargs):
+        calls.append(kwargs)
+        if len(calls) > 3:
+            raise RuntimeError("no more")
+        return original(*args, **kwargs)
+
+    monkeypatch.setattr(model, "forward", forward)
+    with pytest.raises(ExportError, match="stage 'decode' .LlamaForCausalLM. does not run with .*: RuntimeError: no more"):
+        decompose_for_generation(model, models.inputs("llama", 2, 7))
+
+
+def test_a_model_that_forgets_its_state_has_no_multi_token_decode():
+    """Mamba scans several tokens from an empty state, whatever its cache holds."""
+    with pytest.raises(ExportError, match="several tokens.*without multi_token_decode"):
+        decompose_for_generation(models.build("mamba"), models.inputs("mamba", 2, 7), multi_token_decode=True)
