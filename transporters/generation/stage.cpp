@@ -8,6 +8,7 @@
 #include "transporters/error.h"
 #include "transporters/onnx/model.h"
 #include "transporters/onnx/reader.h"
+#include "transporters/onnx/shared_buffers.h"
 #include "transporters/runners/interpreter.h"
 #include "transporters/runners/onnxruntime.h"
 
@@ -44,16 +45,10 @@ std::string leaf_path(const std::string& name, const std::string& prefix) {
   return name.starts_with(prefix) ? name.substr(prefix.size()) : name;
 }
 
-// Whether both can be the same memory: the node that makes `output` passes `input` on (an encoder's keys and values), or
-// copies it but for some entries, and nothing else reads those (its sizes may be read).
-bool can_share(const onnx::Value& output, const onnx::Value& input) {
+// Whether the graph passes `input` on as it is (an encoder's keys and values).
+bool passes_on(const onnx::Value& output, const onnx::Value& input) {
   const onnx::Node* node = output.producer();
-  if (node == nullptr || node->input(0) != &input) return false;
-  if (node->is("Identity")) return true;
-  if (!node->is("ScatterElements") && !node->is("ScatterND")) return false;
-  return std::all_of(input.uses().begin(), input.uses().end(), [&](const onnx::Use& use) {
-    return (use.node == node && use.input == 0) || use.node->is("Shape");
-  });
+  return node != nullptr && node->is("Identity") && node->input(0) == &input;
 }
 
 class OnnxStage : public Stage {
@@ -61,6 +56,7 @@ class OnnxStage : public Stage {
   OnnxStage(const std::filesystem::path& file, const std::string& library, int threads)
       : session_(file, {.library = library, .threads = threads}) {
     const onnx::Model model = onnx::load(file);
+    const auto shared = onnx::shared_buffers(model);
     for (const onnx::Value* input : model.graph->inputs()) {
       if (input->initializer) continue;  // state with a value of its own
       const auto dtype = onnx::to_scalar_type(input->type);
@@ -72,8 +68,9 @@ class OnnxStage : public Stage {
         for (const onnx::Dim& dim : *input->shape)
           row.sizes.push_back(dim.is_known() ? std::optional(dim.value) : std::nullopt);
       names_[row.name] = input->name();
+      const bool is_shared = std::find(shared.begin(), shared.end(), row.name) != shared.end();
       for (const onnx::Value* output : model.graph->outputs())
-        if (leaf_path(output->name(), "output.") == row.name && can_share(*output, *input))
+        if (leaf_path(output->name(), "output.") == row.name && (is_shared || passes_on(*output, *input)))
           in_place_[output->name()] = row.name;
       inputs_.push_back(std::move(row));
     }
