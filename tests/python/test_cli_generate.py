@@ -211,11 +211,9 @@ class StaticDecode:
         return outputs["logits"][0]
 
 
-@pytest.mark.parametrize("model_type, window", [("llama", None), ("gemma3_text", 4), ("mistral", 4)])
+@pytest.mark.parametrize("model_type, window", [("llama", None), ("gemma3_text", 4)])
 def test_one_decode_graph_serves_prompt_chunks_and_tokens(exports, tiny_checkpoint, model_type, window):
     """pytorch/executorch#12476"""
-    if model_type == "mistral":
-        pytest.skip("its mask has no name of its own to tell the window by; the command line's tests cover it")
     folder = exports(model_type, "onnx", *KINDS["static-multi-token"])
     ids = random_prompts(13)[0]
     with torch.no_grad():
