@@ -35,6 +35,8 @@ def check(cli, checkpoint, model_type, out, format, *options):
     model = getattr(transformers, TINY_MODELS[model_type][1]).from_pretrained(checkpoint, dtype="auto").eval()
     config = model.config
     for inputs in image_batches(config, model.dtype) if model_type == "vit" else padded_batches(config.vocab_size):
+        if config.is_encoder_decoder:
+            inputs = {**inputs, "decoder_input_ids": inputs["input_ids"].flip(-1)}
         with torch.no_grad():
             expected = get_leaf_tensors(model(**inputs))
         actual = get_leaf_tensors(exported(**inputs))
