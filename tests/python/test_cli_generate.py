@@ -368,3 +368,34 @@ def test_a_real_model_gives_the_tokens_of_transformers(cli, smollm2, tmp_path, f
         assert generate(cli, out, prompts, 40, "--eos", eos)["tokens"] == wanted
         assert bytes_of(out, ".pt2", ".onnx", ".data") <= 1.1 * bytes_of(smollm2, ".safetensors")
         shutil.rmtree(out)
+
+
+# ── Examples ──
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_the_decode_loop_in_cpp(exports, tiny_checkpoint, build_dir, format):
+    (prompt,) = random_prompts(5)
+    folder = exports("llama", format, *KINDS["static-multi-token"])
+    command = [build_dir / "examples" / "example_decode_loop", folder, NEW, *prompt]
+    result = subprocess.run(list(map(str, command)), capture_output=True, text=True)
+    assert result.returncode == 0, result.stderr
+    assert [int(token) for token in result.stdout.split()] == expected(tiny_checkpoint("llama"), [prompt], NEW)[0]
+
+
+def test_the_decode_loop_in_python_keeps_its_buffers(exports, tiny_checkpoint):
+    sys.path.insert(0, str(ROOT / "examples"))
+    try:
+        import decode_loop_onnxruntime as loop
+    finally:
+        sys.path.pop(0)
+    folder = exports("llama", "onnx", *KINDS["static-multi-token"])
+    for length in (1, 13):
+        (prompt,) = random_prompts(length)
+        decoder = loop.Decoder(folder, CACHE)
+        before = decoder.addresses()
+        assert len(before) == 4  # keys and values of two layers
+        assert loop.generate(decoder, prompt, NEW) == expected(tiny_checkpoint("llama"), [prompt], NEW)[0]
+        assert decoder.addresses() == before
+    decoder = loop.Decoder(folder, 8)
+    assert loop.generate(decoder, prompt[:6], NEW) == expected(tiny_checkpoint("llama"), [prompt[:6]], 3)[0]

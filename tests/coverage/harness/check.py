@@ -113,7 +113,7 @@ def model_line(error: BaseException) -> str:
     return ""
 
 
-def check_mode(case: Case, exporter, mode: str, note: Callable = lambda stage: None, every: int = 4) -> dict:
+def check_mode(case: Case, exporter, mode: str, note: Callable = lambda stage: None, every: int = 8) -> dict:
     """Exports a case in one mode and verifies it; the record of it. `note` is told each stage as it begins.
 
     A file is written by every mode. An .onnx is verified from it, in ONNX Runtime; a .pt2 through the program, and for
@@ -230,7 +230,7 @@ def _changed(case: Case) -> str:
     return ""
 
 
-def run_case(name: str, modes: list[str], exporter, emit: Callable[[dict], None], every: int = 4) -> None:
+def run_case(name: str, modes: list[str], exporter, emit: Callable[[dict], None], every: int = 8) -> None:
     """Checks a case in all modes. `emit` gets {"begin": mode, "stage": ...} as each stage starts and a record per mode;
     the first record is of mode "eager": whether the case counts at all, and what it is."""
     start = time.perf_counter()

@@ -109,7 +109,7 @@ class Worker:
 class Pool:
     """Runs cases on workers, each driven by a thread of its own. `on_record` is called under a lock."""
 
-    def __init__(self, exporter: str, jobs: int, limits: Limits, on_record: Callable[[dict], None], every: int = 4,
+    def __init__(self, exporter: str, jobs: int, limits: Limits, on_record: Callable[[dict], None], every: int = 8,
                  command: list[str] | None = None):
         self.exporter, self.jobs, self.limits, self.every, self.command = exporter, jobs, limits, every, command
         self.on_record, self.lock = on_record, threading.Lock()
