@@ -94,13 +94,14 @@ def from_program(given: Mapping[str, Any], returned: Any) -> Any:
     if utils is None:
         return returned
     outputs = list(returned.values()) if isinstance(returned, dict) else []
-    for cache in each([*given.values(), *outputs]):
+    before = [cache for cache in given.values() if isinstance(cache, utils.Cache)]
+    # The cache of a first call counts as eager code does.
+    for cache in each([*given.values(), *outputs] if before else []):
         for layer in cache.layers:
             if isinstance(layer, utils.StaticSlidingWindowLayer) and layer.is_initialized:
                 layer.cumulative_length_int = int(layer.cumulative_length)
             elif isinstance(layer, utils.DynamicSlidingWindowLayer) and layer.is_initialized:
                 layer.cumulative_length = layer.keys.shape[-2]
-    before = [cache for cache in given.values() if isinstance(cache, utils.Cache)]
     for name, cache in returned.items() if isinstance(returned, dict) else ():
         if len(before) != 1 or type(cache) is not type(before[0]):
             continue

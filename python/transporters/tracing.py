@@ -133,9 +133,8 @@ def trace(
         return list(zip(pytrees.leaf_paths(dumped), out_leaves)), dumped
 
     is_dynamic = any(axis is not None for leaf_axes in axes for axis in leaf_axes)
-    patches = torch_patches.entries()
-    if is_dynamic:
-        patches += symbolic_builtins.entries(model)
+    # Where all sizes are fixed, numbers of the data are still symbolic.
+    patches = torch_patches.entries() + symbolic_builtins.entries(model)
     if is_transformers:
         patches += transformers_support.model_patches(
             model,
