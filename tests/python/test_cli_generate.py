@@ -13,6 +13,7 @@ import pytest
 import torch
 import transformers
 from conftest import ROOT
+from transporters import DynamoExporter, OnnxExporter
 
 MODELS = ["llama", "qwen3", "gemma3_text", "gpt2", "mistral", "qwen2"]
 FORMATS = ["dynamo", "onnx"]
@@ -368,6 +369,19 @@ def test_a_real_model_gives_the_tokens_of_transformers(cli, smollm2, tmp_path, f
         assert generate(cli, out, prompts, 40, "--eos", eos)["tokens"] == wanted
         assert bytes_of(out, ".pt2", ".onnx", ".data") <= 1.1 * bytes_of(smollm2, ".safetensors")
         shutil.rmtree(out)
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_prompts_of_several_lengths_need_a_mask(cli, tiny_checkpoint, tmp_path, format):
+    exporter = {"dynamo": DynamoExporter, "onnx": OnnxExporter}[format]()
+    model = load(tiny_checkpoint("llama"))
+    ids = torch.randint(3, 99, (2, 5))
+    exporter.export_for_generation(model, {"input_ids": ids}, {"dynamic": True}).save_pretrained(tmp_path / "out")
+    one, other = random_prompts(4, 2)
+    result = generate(cli, tmp_path / "out", [one], 5, "--eos", NO_TOKEN)
+    assert result["tokens"] == expected(tiny_checkpoint("llama"), [one], 5)
+    result = cli("generate", tmp_path / "out", "--ids", prompts_text([one, other]), code=1)
+    assert "attention_mask" in result.stderr and result.stdout == ""
 
 
 # ── Examples ──

@@ -53,6 +53,12 @@ def test_a_config_for_all(llama, given):
     assert list(OnnxExporter().export_for_generation(llama, sample(), given)) == ["prefill", "decode"]
 
 
+@pytest.mark.parametrize("inputs", [None, torch.ones(1, 3, dtype=torch.int64), (torch.ones(1, 3, dtype=torch.int64),)])
+def test_inputs_that_are_no_dict(llama, inputs):
+    with pytest.raises(ExportError, match="generate.. as a dict, not a (NoneType|Tensor|tuple)"):
+        DynamoExporter().export_for_generation(llama, inputs)
+
+
 def test_names_of_configs_that_are_missing_or_unknown(llama):
     with pytest.raises(ExportError, match="misses decode and there is no encoder, lm_head; components: prefill, decode"):
         DynamoExporter().export_for_generation(

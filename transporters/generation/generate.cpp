@@ -238,7 +238,19 @@ struct Generator::State {
     if (const TokenIds ids = setting("decoder_start_token_id"); !ids.empty()) decoder_start = ids.front();
   }
 
+  // Whether a graph that reads the prompt can be told what of it is padding.
+  bool takes_mask() const {
+    const Stage* reader = has_encoder() ? find("encoder") : find("prefill");
+    const auto& inputs = (reader != nullptr ? reader : find("decode"))->inputs();
+    return std::any_of(inputs.begin(), inputs.end(),
+                       [](const StageInput& input) { return input.name.starts_with("attention_mask"); });
+  }
+
   void start(const std::vector<TokenIds>& prompts) {
+    const auto is_other = [&](const TokenIds& prompt) { return prompt.size() != prompts.front().size(); };
+    if (std::any_of(prompts.begin(), prompts.end(), is_other) && !takes_mask())
+      fail("the prompts have several lengths, and the graphs take no attention_mask to tell padding by; give prompts of one "
+           "length, or export with an attention_mask among the inputs");
     cache.clear();
     encoded.clear();
     past = 0;

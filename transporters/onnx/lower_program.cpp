@@ -238,7 +238,7 @@ class ProgramLowering {
     Value* holds = nullptr;
     for (const AtenNode& node : *program_.graph) {
       const Expr* condition = node.is("aten::_assert_scalar") ? std::get_if<Expr>(&node.get("self")) : nullptr;
-      if (condition == nullptr || !is_told(*condition)) continue;
+      if (condition == nullptr || !is_told(*condition) || is_range(*condition)) continue;
       Value* next = lowering_.number(*condition, ScalarType::Bool);
       holds = holds ? lowering_.emit("And", {holds, next}) : next;
     }
@@ -252,6 +252,13 @@ class ProgramLowering {
     for (const std::string& symbol : expr.symbols())
       if (!lowering_.sources_.contains(symbol)) return false;
     return true;
+  }
+
+  // What narrows one size of an input, like the ranges in the metadata: no file holds those, a size below often works.
+  bool is_range(const Expr& condition) const {
+    const auto symbols = condition.symbols();
+    return condition.kind() != symbolic::Kind::Equal && symbols.size() == 1 &&
+           lowering_.sources_.at(*symbols.begin()).value->producer() == nullptr;
   }
 
   // The output, made to need the conditions on the data.
