@@ -1,7 +1,7 @@
 """Decode speed per token in ONNX Runtime: the decode graph of the command line's export against that of transformers'
 exporter, on one checkpoint, in one process. They take turns, a whole generation each; ratios are of pairs.
 
-    python benchmarks/decode.py CHECKPOINT [--tokens 64] [--prompt 64] [--rounds 7] [--write]
+    python benchmarks/decode.py CHECKPOINT [--tokens 64] [--prompt 64] [--rounds 7] [--folder DIR] [--write]
 """
 
 import argparse
@@ -153,16 +153,21 @@ def main():
     parser.add_argument("--prompt", type=int, default=64)
     parser.add_argument("--tokens", type=int, default=64)
     parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--folder", type=Path, help="keeps the exports; those of transformers (minutes) are used again")
     parser.add_argument("--write", action="store_true", help="write the section of docs/benchmarks.md")
     parser.add_argument("--name", default="", help="what the checkpoint is, for the page")
     arguments = parser.parse_args()
     length = arguments.prompt + arguments.tokens
     prompt = (np.arange(arguments.prompt) * 37 + 100)[None] % 4000
     lines = ["| cache | graph | ms a token | to theirs |", "|---|---|---|---|"]
-    with tempfile.TemporaryDirectory() as scratch:
+    with tempfile.TemporaryDirectory() as temporary:
+        scratch = arguments.folder or Path(temporary)
         for kind, static in (("growing", None), (f"static, {length}", length)):
-            ours = export_ours(arguments.checkpoint, Path(scratch) / f"ours-{kind}", static)
-            theirs = export_theirs(arguments.checkpoint, Path(scratch) / f"theirs-{kind}", static)
+            folder = f"static-{static}" if static else "growing"
+            ours = export_ours(arguments.checkpoint, scratch / f"ours-{folder}", static)
+            theirs = scratch / f"theirs-{folder}"
+            if not theirs.is_dir():
+                export_theirs(arguments.checkpoint, theirs, static)
             loops = {"ours": Loop(ours, static)}
             if static:
                 loops["ours, in place"] = Loop(ours, static, in_place=True)

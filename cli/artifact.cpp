@@ -138,18 +138,12 @@ const ManifestEntry& find_component(const Export& exported, const std::string& c
                                 : "there is no component '" + component + "'" + did_you_mean(component, names));
 }
 
-std::string model_in_file(const Export& exported, const ManifestEntry& component) {
-  const auto same_file = [&](const ManifestEntry& entry) { return entry.file == component.file; };
-  const auto count = std::count_if(exported.components.begin(), exported.components.end(), same_file);
-  return count > 1 ? component.component : "";
-}
-
 std::unique_ptr<Artifact> open_artifact(const Export& exported, const ManifestEntry& component,
                                         const std::string& onnxruntime) {
   const fs::path file = exported.folder / component.file;
   switch (exported.format) {
     case ExportFormat::Dynamo:
-      return std::make_unique<Pt2Artifact>(dynamo::load(file, model_in_file(exported, component)));
+      return std::make_unique<Pt2Artifact>(dynamo::load(file, model_in_file(exported.components, component)));
     case ExportFormat::Onnx:
       return std::make_unique<OnnxArtifact>(file, onnxruntime);
     default:

@@ -57,9 +57,6 @@ Export open_export(const std::filesystem::path& path);
 // The component of that name, or the only one when `component` is empty. Throws Error that lists them.
 const ManifestEntry& find_component(const Export& exported, const std::string& component);
 
-// The name by which dynamo::load finds the component in its file: its own in a file of several, else "".
-std::string model_in_file(const Export& exported, const ManifestEntry& component);
-
 // Loads a component to run it. `onnxruntime` names ONNX Runtime's library; "" looks where it usually is.
 std::unique_ptr<Artifact> open_artifact(const Export& exported, const ManifestEntry& component,
                                         const std::string& onnxruntime);

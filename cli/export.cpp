@@ -31,6 +31,7 @@ struct ExportArguments {
   std::optional<int64_t> batch;
   std::optional<int64_t> sequence;
   bool generation = false;
+  std::string component;
   GenerationOptions generation_options;
   bool single_file = false;
   bool json = false;
@@ -147,7 +148,7 @@ Result convert_pt2(const ExportArguments& arguments, const Config& config, Progr
   Result result;
   Stopwatch watch;
   progress.step("reading " + arguments.source);
-  Program program = dynamo::load(arguments.source);
+  Program program = dynamo::load(arguments.source, arguments.component);
   result.architecture = program.architecture;
   result.load_seconds = watch.lap();
   progress.step("converting");
@@ -210,6 +211,7 @@ int run_export(const ExportArguments& arguments) {
   std::error_code ignored;
   if (fs::equivalent(source, arguments.out, ignored))
     throw UsageError("--out: '" + arguments.out + "' is the checkpoint itself; choose another folder");
+  if (!is_pt2 && !arguments.component.empty()) throw UsageError("--component goes with a .pt2 file");
   const ExportConfig config = export_config(arguments, format);
 
   Progress progress;
@@ -270,6 +272,7 @@ void add_export(CLI::App& app, Command& chosen) {
       ->check(CLI::Range(int64_t{1}, kLargestExample));
   command->add_flag("--single-file", arguments->single_file,
                     "One .pt2 with all graphs and each weight once, in place of a .pt2 for each");
+  command->add_option("--component", arguments->component, "Which graph of a .pt2 that has several")->check(kNotEmpty);
   command->add_flag("--json", arguments->json, "Print the result as JSON");
   add_unavailable_export_options(*command);
   command->callback([&chosen, arguments] { chosen = [arguments] { return run_export(*arguments); }; });

@@ -215,7 +215,7 @@ Inspected inspect_export(const fs::path& folder) {
     component["packages"] = Json::object();
     for (const auto& [name, version] : entry.metadata.packages) component["packages"][name] = version;
     component["config"] = Json::parse(entry.metadata.export_config);
-    InspectedFile file = inspect_file(folder / entry.file, model_in_file(exported, entry));
+    InspectedFile file = inspect_file(folder / entry.file, model_in_file(exported.components, entry));
     component.update(file.report);
     json["components"][entry.component] = component;
     file.title = entry.component;

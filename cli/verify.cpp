@@ -224,7 +224,7 @@ DivergenceReport bisect(const VerifyArguments& arguments, const Export& exported
   const DivergenceOptions options{.tolerance = tolerance, .onnxruntime = arguments.onnxruntime};
   const fs::path file = exported.folder / component.file;
   if (exported.format == ExportFormat::Onnx) return find_divergence(file, program, inputs, options);
-  return find_divergence(dynamo::load(file, model_in_file(exported, component)), program, inputs, options);
+  return find_divergence(dynamo::load(file, model_in_file(exported.components, component)), program, inputs, options);
 }
 
 // Rows that attend to nothing come out differently, so another kind of attention is a likely reason.

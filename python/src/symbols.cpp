@@ -5,6 +5,7 @@
 
 #include "bindings.h"
 #include "transporters/symbolic/foreign_node.h"
+#include "transporters/trace/recorder.h"
 
 namespace py = pybind11;
 
@@ -14,7 +15,16 @@ namespace {
 // torch casts symbolic booleans and floats of Python nodes only; these are made from ours by hand.
 py::object symbolic(py::handle cls, const c10::SymNode& node) { return cls(py::cast(node)); }
 
+// Whether the tensor holds a real number that only the data tells.
+bool is_unknown_real(const at::Tensor& tensor) {
+  Recorder* recorder = Recorder::current();
+  return recorder != nullptr && tensor.numel() == 1 && at::isFloatingType(tensor.scalar_type()) &&
+         !tensor.key_set().has(c10::DispatchKey::FuncTorchBatched) && !recorder->known_value(tensor);
+}
+
 py::object item(const at::Tensor& tensor) {
+  // Graphs have no real numbers of their own; a tensor without dims computes alike.
+  if (is_unknown_real(tensor)) return py::cast(tensor.reshape(at::IntArrayRef{}));
   at::Scalar number;
   {
     const py::gil_scoped_release release;
@@ -42,7 +52,7 @@ c10::SymNode unwrap(c10::SymNodeImpl* node) {
 
 void bind_symbols(py::module_& module) {
   symbolic::set_node_unwrapper(&unwrap);
-  module.def("item", &item, "Tensor.item for a traced tensor: a number, or a symbolic one.");
+  module.def("item", &item, "Tensor.item for a traced tensor: a number, a symbolic one, or for a real number of the data the tensor itself.");
   module.def("maybe_as_int", [](const c10::SymNode& node) { return node->maybe_as_int(); });
   module.def("maybe_as_bool", [](const c10::SymNode& node) { return node->constant_bool(); });
   module.def("sym_ite", [](const c10::SymNode& condition, const c10::SymNode& if_true, const c10::SymNode& if_false) {

@@ -32,6 +32,8 @@ class _NumberType(type):
             value = args[0]
             if isinstance(value, torch.Tensor) and _C.is_traced(value):
                 value = value.item()
+                if isinstance(value, torch.Tensor):  # a real number
+                    return value if cls.original is builtins.float else value.to(torch.int64).item()
             if isinstance(value, _SYMBOLS):
                 return cls.symbolic(value)
         return cls.original(*args, **kwargs)

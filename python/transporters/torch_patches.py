@@ -165,11 +165,24 @@ def _linspace(original):
     return linspace
 
 
+def _full(original):
+    """Takes a plain number only, which a real one of the data is not."""
+
+    def full(size, fill_value, *args, dtype=None, device=None, **kwargs):
+        if not isinstance(fill_value, torch.Tensor) or not _C.is_traced(fill_value):
+            return original(size, fill_value, *args, dtype=dtype, device=device, **kwargs)
+        if dtype is None:
+            dtype = torch.get_default_dtype() if fill_value.is_floating_point() else fill_value.dtype
+        return fill_value.to(dtype).expand(size).clone()
+
+    return full
+
+
 def _scaled_dot_product_attention(original):
     """Takes a plain scale only."""
 
     def attention(query, key, value, *args, scale=None, **kwargs):
-        if isinstance(scale, torch.SymFloat):
+        if isinstance(scale, (torch.SymFloat, torch.Tensor)):
             query, scale = query * scale, 1.0
         return original(query, key, value, *args, scale=scale, **kwargs)
 
@@ -191,6 +204,7 @@ def entries() -> list[tuple[Any, str, Any]]:
         (_trace_wrapped_higher_order_op, "mod_index", _mod_index),
         (torch, "div", _div),
         (torch, "linspace", _linspace),
+        (torch, "full", _full),
         (torch.nn.functional, "scaled_dot_product_attention", _scaled_dot_product_attention),
         (torch, "tensor", _tensor),
         (torch, "as_tensor", _tensor),

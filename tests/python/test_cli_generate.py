@@ -270,6 +270,10 @@ def test_a_single_pt2_has_each_weight_once(cli, large, tmp_path):
     prompts = random_prompts(4)
     assert generate(cli, tmp_path, prompts, 6, "--eos", 9999)["tokens"] == expected(large, prompts, 6, 9999)
     assert "prefill" in cli("inspect", tmp_path).stdout
+    several = cli("export", tmp_path / "model.pt2", "--to", "onnx", "--out", tmp_path / "onnx", code=1)
+    assert "expected one; choose from 'decode', 'prefill'" in several.stderr
+    cli("export", tmp_path / "model.pt2", "--to", "onnx", "--component", "decode", "--out", tmp_path / "onnx")
+    cli("verify", tmp_path / "onnx", "--reference", tmp_path / "model.pt2", code=1)
 
 
 def test_stages_load_in_transformers(exports, tiny_checkpoint):
@@ -299,6 +303,33 @@ def test_an_earlier_export_goes(cli, tiny_checkpoint, tmp_path):
     assert (tmp_path / "decode.onnx").exists()
     cli("export", checkpoint, "--to", "dynamo", "--generation", "--single-file", "--out", tmp_path)
     assert sorted(os.listdir(tmp_path)) == ["config.json", "export.json", "generation_config.json", "model.pt2"]
+
+
+# ── verify ──
+
+
+@pytest.mark.parametrize("kind", ["dynamic", "static-multi-token"])
+@pytest.mark.parametrize("format", FORMATS)
+@pytest.mark.parametrize("model_type", ["gemma3_text", "t5"])
+def test_verify_runs_the_loop(cli, exports, tiny_checkpoint, model_type, format, kind):
+    if model_type == "t5" and kind != "dynamic":
+        pytest.skip("t5 has no native cache of fixed size")
+    folder = exports(model_type, format, *KINDS[kind])
+    result = json.loads(cli("verify", folder, "--reference", tiny_checkpoint(model_type), "--json").stdout)
+    assert result["ok"]
+    assert {(run["batch"], run["length"], run["steps"]) for run in result["runs"]} >= {(1, 1, 6), (2, 5, 6), (3, 11, 6)}
+    assert max(run["relative"] for run in result["runs"]) < 1e-4
+    other = cli("verify", folder, "--reference", tiny_checkpoint(model_type, rms_norm_eps=0.3, layer_norm_epsilon=0.3), code=3)
+    assert "DIFFERS" in other.stdout and "Not equal" in other.stdout
+
+
+def test_verify_of_fixed_sizes_tries_those(cli, tiny_checkpoint, tmp_path):
+    checkpoint = tiny_checkpoint("llama")
+    cli("export", checkpoint, "--to", "onnx", "--generation", "--batch", 3, "--sequence", 4, "--out", tmp_path)
+    failed = cli("verify", tmp_path, code=2)
+    assert "--reference" in failed.stderr
+    runs = json.loads(cli("verify", tmp_path, "--reference", checkpoint, "--json").stdout)["runs"]
+    assert [(run["batch"], run["length"]) for run in runs] == [(3, 4)]
 
 
 # ── What is refused ──

@@ -62,7 +62,7 @@ TEST_CASE("data-dependent sizes and numbers lie in their ranges") {
           "aten::nonzero_static(i64[3, 4], size=5)",
           "aten::masked_select(f32[3, 4], bool[4])",
           "aten::item(i64[])",
-          "aten::item(f32[1, 1])",
+          "aten::item(i32[1, 1])",
           "aten::_local_scalar_dense(bool[])",
           "aten::is_nonzero(i64[])",
           "aten::equal(f32[2], f32[2])",
@@ -84,6 +84,7 @@ TEST_CASE("data-dependent sizes and numbers lie in their ranges") {
       },
       {.may_specialize = true});
   check_error("aten::item(f32[2])", "expected one element, got f32[2]");
+  check_error("aten::item(f32[1, 1])", "a plain number of f32[1, 1], which is computed from the data");
 }
 
 TEST_CASE("writes keep self's dtype and sizes") {

@@ -1,4 +1,5 @@
 // export.json, as transformers' ExportedModel.save_pretrained writes it: two spaces, ASCII, a line feed at the end.
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "transporters/error.h"
@@ -108,6 +109,11 @@ std::pair<ExportFormat, std::vector<ManifestEntry>> parse_manifest(const std::st
     entries.push_back(std::move(entry));
   }
   return {format, std::move(entries)};
+}
+
+std::string model_in_file(const std::vector<ManifestEntry>& entries, const ManifestEntry& entry) {
+  const auto same_file = [&](const ManifestEntry& other) { return other.file == entry.file; };
+  return std::count_if(entries.begin(), entries.end(), same_file) > 1 ? entry.component : "";
 }
 
 }  // namespace transporters

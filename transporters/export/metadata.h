@@ -40,5 +40,7 @@ struct ManifestEntry {
 std::string manifest_json(ExportFormat format, const std::vector<ManifestEntry>& entries);
 // Throws Error naming what is missing or of a newer schema.
 std::pair<ExportFormat, std::vector<ManifestEntry>> parse_manifest(const std::string& json);
+// The name by which dynamo::load finds an entry in its file: its own in a file of several, else "".
+std::string model_in_file(const std::vector<ManifestEntry>& entries, const ManifestEntry& entry);
 
 }  // namespace transporters

@@ -187,10 +187,8 @@ struct Generator::State : DecodingSession {
       if (!is_known)
         fail("component '" + entry.component + "' is not one of prefill, decode and encoder: only exports whose prompt one " +
              "graph reads can be run");
-      const auto same_file = [&](const ManifestEntry& other) { return other.file == entry.file; };
-      const bool is_shared = std::count_if(entries.begin(), entries.end(), same_file) > 1;
       if (format == ExportFormat::Dynamo)
-        stages[entry.component] = open_pt2_stage(path / entry.file, is_shared ? entry.component : "");
+        stages[entry.component] = open_pt2_stage(path / entry.file, model_in_file(entries, entry));
       else if (format == ExportFormat::Onnx)
         stages[entry.component] = open_onnx_stage(path / entry.file, options.onnxruntime, options.threads);
       else

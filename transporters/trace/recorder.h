@@ -68,6 +68,8 @@ class Recorder {
   void intercept(const c10::OperatorHandle& op, torch::jit::Stack& stack);
   void record(const c10::OperatorHandle& op, torch::jit::Stack& stack);
   static Recorder* current();
+  // The data of a tensor that depends on constants alone; nullopt when it depends on inputs.
+  std::optional<at::Tensor> known_value(const at::Tensor& tensor);
 
  private:
   struct OpInfo {
@@ -83,7 +85,6 @@ class Recorder {
   void note_symbols(const Value* value);
   std::optional<int64_t> sample_of(std::string_view symbol);
   std::optional<symbolic::Number> ask_samples(const Expr& expr);
-  std::optional<at::Tensor> known_value(const at::Tensor& tensor);
   bool answer_now(const c10::OperatorHandle& op, const OpSchema& schema, torch::jit::Stack& stack);
   bool preserve_applies(const OpSchema& schema, const torch::jit::Stack& stack) const;
   std::vector<ValueType> infer_types(const c10::OperatorHandle& op, const Node& node, const torch::jit::Stack& stack);

@@ -31,7 +31,7 @@ Types masked_select(const Node& node, ShapeEnv& env) {
   return one(self.dtype, {unbacked_size(node, env, numel(sizes))});
 }
 
-// The number in a tensor of one element. Integers and booleans can become sizes; a real number stays apart from them.
+// The number in a tensor of one element. Integers and booleans can become sizes; graphs have no real numbers of the data.
 Types item(const Node& node, ShapeEnv& env) {
   const auto& self = input(node, "self");
   for (const auto& size : self.sizes) {
@@ -43,8 +43,8 @@ Types item(const Node& node, ShapeEnv& env) {
   if (c10::isIntegralType(self.dtype, false)) {
     return {NumberType{env.add_unbacked(Range{Range::kMinusInfinity, Range::kInfinity}, node.op())}};
   }
-  check(!c10::isComplexType(self.dtype), node, "complex numbers can't leave a tensor, got " + describe(self));
-  return {NumberType{to_real(env.add_unbacked(Range{Range::kMinusInfinity, Range::kInfinity}, node.op(), "zuf"))}};
+  fail(node, "data-dependent: the code needs a plain number of " + describe(self) +
+                 ", which is computed from the data; compute with the tensor itself in place of its item()");
 }
 
 // A yes or no about the data.

@@ -1,0 +1,81 @@
+"""Real numbers that a model reads from its data: programs compute with them as tensors without dims."""
+
+import pytest
+import torch
+from torch import nn
+from transporters import DynamoExporter, OnnxExporter
+
+EXPORTERS = {"dynamo": DynamoExporter, "onnx": OnnxExporter}
+both = pytest.mark.parametrize("exporter", EXPORTERS.values(), ids=EXPORTERS)
+
+
+class Model(nn.Module):
+    def __init__(self, function):
+        super().__init__()
+        self.function = function
+        self.scale = nn.Parameter(torch.tensor(2.5))
+
+    def forward(self, x):
+        return self.function(self, x)
+
+
+def _factor(self, x):
+    return x * x.sum().item()
+
+
+def _sum_of_numbers(self, x):
+    return x * (x.max().item() - 2 * x.min().item() + 1.5)
+
+
+def _fill(self, x):
+    return torch.full((x.shape[0], 2), x.max().item())
+
+
+def _bound(self, x):
+    return x.clamp(max=x.mean().item(), min=-x.abs().mean().item())
+
+
+def _float(self, x):
+    return x / float(x.abs().max())
+
+
+def _larger(self, x):
+    return x + max(x.mean().item(), 0.5)
+
+
+def _half(self, x):
+    return x.half() * x.abs().max().item()
+
+
+def _list(self, x):
+    return x + torch.tensor(x.mean(0).tolist())
+
+
+def _size(self, x):
+    return torch.ones(int(x.abs().max() * 10) + 1).sum() + x
+
+
+def _parameter(self, x):
+    return x * self.scale.item()
+
+
+def _returned(self, x):
+    return x + 1, x.sum().item()
+
+
+@both
+@pytest.mark.parametrize(
+    "function",
+    [_factor, _sum_of_numbers, _fill, _bound, _float, _larger, _half, _list, _size, _parameter, _returned],
+    ids=lambda function: function.__name__.strip("_"),
+)
+def test_real_numbers_of_the_data(exporter, function):
+    model = Model(function)
+    program = exporter().export(model, (torch.linspace(-1, 2, 6).view(2, 3),), {"dynamic_shapes": ({0: torch.export.Dim.AUTO},)})
+    for seed, rows in enumerate((1, 2, 5)):
+        x = torch.randn(rows, 3, generator=torch.Generator().manual_seed(seed))
+        with torch.no_grad():
+            expected = model(x)
+        found = program(x)
+        for one, other in zip(*((value if isinstance(value, tuple) else (value,)) for value in (found, expected))):
+            torch.testing.assert_close(torch.as_tensor(one), torch.as_tensor(other), rtol=1e-3 if x.dtype != one.dtype else 1e-5, atol=1e-5)
