@@ -174,6 +174,20 @@ def test_half_types(tiny_checkpoint, eager_forward, model_type, attention, dtype
         compare(load(folder, dtype, attention), folder, eager_forward, calls, dtype, flags)
 
 
+@pytest.mark.parametrize("fields", [dict(), dict(feed_forward_proj="gated-gelu")], ids=["relu", "gated"])
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_t5_in_half_types(tiny_checkpoint, eager_forward, dtype, fields):
+    """The last projection of a feed-forward part is float32 in models of float16, as are the sums after it."""
+    for options in (dict(dtype=dtype), dict()):
+        folder = tiny_checkpoint("t5", **options, **fields)
+        model = load(folder, dtype)
+        assert model.decoder.block[0].layer[2].DenseReluDense.wo.weight.dtype == (
+            torch.float32 if dtype == "float16" else torch.bfloat16
+        )
+        calls = [call_of("t5", batch, length) for batch, length in ((1, 1), (2, 5), (3, 11))]
+        compare(model, folder, eager_forward, calls, dtype, {} if options else {"dtype": dtype})
+
+
 @pytest.mark.parametrize("model_type", ["bart", "whisper"])
 def test_a_float16_encoder_that_overflows(tiny_checkpoint, eager_forward, model_type):
     """transformers keeps what leaves an encoder's layer a little below the largest number."""

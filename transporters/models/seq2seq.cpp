@@ -152,8 +152,17 @@ ModelInputs Seq2SeqPreTrainedModel::example_inputs(int64_t batch, int64_t sequen
 
 std::optional<Cache> Seq2SeqPreTrainedModel::empty_cache() const {
   const auto layers = static_cast<size_t>(settings_.decoder.layers);
-  Cache cache = Cache::dynamic(std::vector<std::optional<int64_t>>(2 * layers));
-  cache.cross_layers = layers;
+  Cache cache = Cache::dynamic(std::vector<std::optional<int64_t>>(layers));
+  cache.add_cross_layers(layers, 0, 0, 0, 0);
+  return cache;
+}
+
+std::optional<Cache> Seq2SeqPreTrainedModel::static_cache(int64_t batch, int64_t length) const {
+  const auto& decoder = settings_.decoder;
+  const int64_t head_dim = settings_.hidden_size / decoder.heads;
+  const auto layers = static_cast<size_t>(decoder.layers);
+  Cache cache = Cache::fixed(std::vector<std::optional<int64_t>>(layers), batch, decoder.heads, length, head_dim, dtype());
+  cache.add_cross_layers(layers, batch, decoder.heads, 0, head_dim);
   return cache;
 }
 

@@ -134,9 +134,6 @@ class Seq2SeqEmbeddings {
   at::Tensor frequencies_;  // [hidden / 2]
 };
 
-// Positions of the next `count` tokens, [1, count]; also where a layer of fixed size only has a tensor that counts.
-at::Tensor next_positions(const c10::SymInt& count, const CacheLayer* past);
-
 class Seq2SeqTextEncoder : public PreTrainedModel {
  public:
   Seq2SeqTextEncoder(const Weights& weights, const ModelContext& context, const Seq2SeqSettings& settings);
@@ -177,6 +174,7 @@ class Seq2SeqPreTrainedModel : public PreTrainedModel {
   std::vector<InputInfo> inputs() const override;
   ModelInputs example_inputs(int64_t batch, int64_t sequence) const override;
   std::optional<Cache> empty_cache() const override;
+  std::optional<Cache> static_cache(int64_t batch, int64_t length) const override;
   std::optional<PositionTable> position_table() const override;
 
  protected:

@@ -31,8 +31,10 @@ at::Tensor Seq2SeqAttention::forward(const at::Tensor& x, const at::Tensor& mask
 at::Tensor Seq2SeqAttention::cross(const at::Tensor& x, const at::Tensor& states, const at::Tensor& mask,
                                    CacheLayer* cache) const {
   const ModuleScope scope(path());
-  if (cache != nullptr)
-    if (const auto known = cache->tensors(); !known.empty()) return attend(x, known[0].second, known[1].second, mask);
+  if (cache != nullptr && cache->is_filled()) {
+    const auto known = cache->tensors();
+    return attend(x, known[0].second, known[1].second, mask);
+  }
   auto keys = split(k_proj->forward(states)), values = split(v_proj->forward(states));
   if (cache != nullptr) std::tie(keys, values) = cache->update(keys, values);
   return attend(x, keys, values, mask);
@@ -144,14 +146,6 @@ at::Tensor Seq2SeqEmbeddings::sinusoidal(const at::Tensor& ids, const at::Tensor
   auto values = at::cat({at::sin(angles), at::cos(angles)}, -1);
   if (is_token.defined()) values = values * is_token.unsqueeze(-1);
   return values.to(embeds.scalar_type());
-}
-
-at::Tensor next_positions(const c10::SymInt& count, const CacheLayer* past) {
-  if (past == nullptr || !past->is_static())
-    return default_position_ids(count, past == nullptr ? c10::SymInt(0) : past->length());
-  for (const auto& [name, tensor] : past->tensors())
-    if (name == "cumulative_length") return at::arange(count, at::kLong).unsqueeze(0) + tensor;
-  throw InternalError("a cache layer of fixed size does not count its tokens");
 }
 
 }  // namespace transporters
