@@ -10,6 +10,7 @@
 #include "cli/artifact.h"
 #include "cli/common.h"
 #include "cli/reference.h"
+#include "cli/verify_generation.h"
 #include "transporters/dynamo/pt2.h"
 #include "transporters/error.h"
 #include "transporters/layers/attention.h"
@@ -241,6 +242,11 @@ int run_verify(const VerifyArguments& arguments) {
   if (!arguments.attention.empty())
     read_option("--attention", [&] { return attention_implementation(arguments.attention); });
   const Export exported = open_export(arguments.path);
+  if (arguments.component.empty() && is_generation(exported)) {
+    if (arguments.bisect) throw UsageError("--bisect compares one graph: it does not go with an export of several");
+    return verify_generation(exported, {arguments.reference, arguments.attention, arguments.onnxruntime,
+                                        arguments.tolerance, arguments.json});
+  }
   const ManifestEntry& component = find_component(exported, arguments.component);
   Progress progress;
   progress.step("loading " + arguments.path);

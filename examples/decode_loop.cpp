@@ -17,7 +17,7 @@ int main(int argc, char** argv) try {
   for (int i = 3; i < argc; ++i) prompt.push_back(std::atoll(argv[i]));
   transporters::GenerateOptions options{.max_new_tokens = std::atoll(argv[2])};
   options.on_tokens = [](const transporters::TokenIds& tokens) { std::cout << tokens.front() << std::endl; };
-  const auto result = generator.generate({prompt}, options);
+  const auto result = generator.generate({.ids = {prompt}}, options);
   std::cerr << "stopped: " << result.stopped << "\n";
   return 0;
 } catch (const std::exception& error) {

@@ -413,3 +413,19 @@ def test_the_decode_loop_in_python_keeps_its_buffers(exports, tiny_checkpoint):
         assert decoder.addresses() == before
     decoder = loop.Decoder(folder, 8)
     assert loop.generate(decoder, prompt[:6], NEW) == expected(tiny_checkpoint("llama"), [prompt[:6]], 3)[0]
+
+
+def test_the_decode_loop_in_torch_keeps_its_buffers(exports, tiny_checkpoint):
+    sys.path.insert(0, str(ROOT / "examples"))
+    try:
+        import decode_loop_torch as loop
+    finally:
+        sys.path.pop(0)
+    folder = exports("llama", "dynamo", *KINDS["static-multi-token"])
+    for length in (1, 13):
+        (prompt,) = random_prompts(length)
+        decoder = loop.Decoder(folder)
+        before = decoder.addresses()
+        assert loop.generate(decoder, prompt, NEW) == expected(tiny_checkpoint("llama"), [prompt], NEW)[0]
+        assert decoder.addresses() == before
+        assert all(layer.keys.abs().sum() > 0 for layer in decoder.cache.layers)

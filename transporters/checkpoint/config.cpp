@@ -54,6 +54,17 @@ const std::map<std::string, c10::ScalarType>& dtypes() {
   return table;
 }
 
+std::optional<int64_t> whole_number(const nlohmann::json& value) {
+  // Some tools write whole numbers as 2.0.
+  if (value.is_number_float()) {
+    const double real = value.get<double>();
+    if (std::trunc(real) == real && std::abs(real) < 9e15) return static_cast<int64_t>(real);
+  }
+  const bool fits = value.is_number_integer() &&
+                    (!value.is_number_unsigned() || value.get<uint64_t>() <= static_cast<uint64_t>(INT64_MAX));
+  return fits ? std::optional(value.get<int64_t>()) : std::nullopt;
+}
+
 std::string number_text(double value) {
   std::ostringstream text;
   text << value;
@@ -144,15 +155,9 @@ std::vector<std::string> Config::keys() const {
 std::optional<int64_t> Config::integer_or_none(const std::string& key) const {
   const auto* value = json_->find(key);
   if (value == nullptr) return std::nullopt;
-  // Some tools write whole numbers as 2.0.
-  if (value->is_number_float()) {
-    const double real = value->get<double>();
-    if (std::trunc(real) == real && std::abs(real) < 9e15) return static_cast<int64_t>(real);
-  }
-  const bool fits = value->is_number_integer() &&
-                    (!value->is_number_unsigned() || value->get<uint64_t>() <= static_cast<uint64_t>(INT64_MAX));
-  if (!fits) fail(key, "expected a whole number, got " + describe_json(*value));
-  return value->get<int64_t>();
+  const auto number = whole_number(*value);
+  if (!number) fail(key, "expected a whole number, got " + describe_json(*value));
+  return number;
 }
 
 int64_t Config::integer(const std::string& key) const {
@@ -253,6 +258,23 @@ std::vector<double> Config::reals(const std::string& key) const {
   for (const auto& element : *value) {
     if (!element.is_number()) fail(key, "expected a list of numbers, got " + describe_json(element) + " in it");
     result.push_back(element.get<double>());
+  }
+  return result;
+}
+
+std::vector<int64_t> Config::integers(const std::string& key) const {
+  const auto* value = json_->find(key);
+  if (value == nullptr) return {};
+  std::vector<int64_t> result;
+  const auto add = [&](const nlohmann::json& element) {
+    const auto number = whole_number(element);
+    if (!number) fail(key, "expected a whole number or a list of them, got " + describe_json(element));
+    result.push_back(*number);
+  };
+  if (value->is_array()) {
+    for (const auto& element : *value) add(element);
+  } else {
+    add(*value);
   }
   return result;
 }

@@ -56,6 +56,8 @@ class Config {
   std::string string(const std::string& key, const std::string& missing) const;
   std::vector<std::string> strings(const std::string& key) const;  // empty when absent
   std::vector<double> reals(const std::string& key) const;         // empty when absent
+  // A whole number or a list of them; empty when absent.
+  std::vector<int64_t> integers(const std::string& key) const;
   // The nested object; throws when it is absent.
   Config object(const std::string& key) const;
 

@@ -4,82 +4,35 @@
 #include <ATen/core/grad_mode.h>
 
 #include <algorithm>
-#include <chrono>
 #include <fstream>
 #include <iterator>
 #include <limits>
-#include <nlohmann/json.hpp>
+#include <vector>
 
 #include "transporters/error.h"
 #include "transporters/export/metadata.h"
+#include "transporters/generation/cache_layout.h"
+#include "transporters/generation/stage.h"
 
 namespace transporters {
 namespace {
 
-using Json = nlohmann::json;
 using Tensors = std::map<std::string, at::Tensor>;
 namespace fs = std::filesystem;
 
 constexpr const char* kStageName = "generation";
 const std::string kCache = "cache.";
 
-Json read_json(const fs::path& file) {
-  std::ifstream stream(file, std::ios::binary);
-  if (!stream) return Json::object();
-  const std::string text(std::istreambuf_iterator<char>(stream), {});
-  Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
-  if (!json.is_object())
-    throw Error({.stage = kStageName, .file = file.string()}, "expected a JSON object; write the file again");
-  return json;
-}
-
-// A number or a list of them.
-TokenIds token_ids(const Json& json) {
-  if (json.is_number_integer()) return {json.get<int64_t>()};
-  TokenIds ids;
-  if (json.is_array())
-    for (const Json& id : json)
-      if (id.is_number_integer()) ids.push_back(id.get<int64_t>());
-  return ids;
-}
-
-double seconds_since(std::chrono::steady_clock::time_point start) {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-}
-
-// Prompts as one batch, padded on the left, where new tokens follow them, or on the right. The mask hides what stands
-// there: the prompt's first token, which is in the vocabulary for sure.
-std::pair<at::Tensor, at::Tensor> padded(const std::vector<TokenIds>& prompts, bool left) {
-  size_t longest = 0;
-  for (const TokenIds& prompt : prompts) {
-    if (prompt.empty()) throw Error(ErrorContext{.stage = kStageName}, "expected prompts of one token at least, got none");
-    longest = std::max(longest, prompt.size());
-  }
-  if (longest == 0) throw Error(ErrorContext{.stage = kStageName}, "expected one prompt at least, got none");
-  const auto rows = static_cast<int64_t>(prompts.size()), columns = static_cast<int64_t>(longest);
-  at::Tensor ids = at::empty({rows, columns}, at::kLong);
-  at::Tensor mask = at::zeros({rows, columns}, at::kLong);
-  for (int64_t row = 0; row < rows; ++row) {
-    const TokenIds& prompt = prompts[static_cast<size_t>(row)];
-    const auto count = static_cast<int64_t>(prompt.size());
-    const int64_t first = left ? columns - count : 0;
-    ids[row].fill_(prompt.front());
-    ids[row].narrow(0, first, count).copy_(at::tensor(prompt, at::kLong));
-    mask[row].narrow(0, first, count).fill_(1);
-  }
-  return {ids, mask};
-}
-
 }  // namespace
 
-struct Generator::State {
+struct Generator::State : DecodingSession {
   std::string folder;
   std::map<std::string, std::unique_ptr<Stage>> stages;
   CacheLayout layout;  // of all stages
-  TokenIds eos;
-  std::optional<int64_t> decoder_start;
+  GenerationSettings settings;
 
   // Of the call that runs.
+  Tensors given;            // what the prompt has besides ids
   Tensors cache;
   Tensors encoded;          // outputs of the encoder
   at::Tensor encoder_ids, encoder_mask;
@@ -178,17 +131,24 @@ struct Generator::State {
       const auto found = encoded.find(name.substr(std::string("encoder_outputs.").size()));
       if (found != encoded.end()) return found->second;
     }
-    fail("the graph has an input '" + name + "', and generation from token ids does not know what to give it");
+    if (const auto found = given.find(name); found != given.end()) return found->second;
+    fail("the graph has an input '" + name + "', which the prompt has not; give it besides the token ids");
   }
 
   at::Tensor fill_encoder(const StageInput& input) const {
-    if (input.name == "input_ids") return encoder_ids;
-    if (input.name == "attention_mask") return encoder_mask;
-    fail("the encoder has an input '" + input.name + "', and generation from token ids does not know what to give it");
+    if (const auto found = given.find(input.name); found != given.end()) return found->second;
+    if (input.name == "input_ids" && encoder_ids.defined()) return encoder_ids;
+    if (input.name == "attention_mask" && encoder_mask.defined()) return encoder_mask;
+    fail("the encoder has an input '" + input.name + "', which the prompt has not; give it besides the token ids");
   }
 
-  // Runs a stage on `ids`, keeps its cache and returns the next token of each row, [batch].
-  at::Tensor step(Stage& stage) {
+  // Runs the next stage, keeps its cache and returns the last logits, [rows, vocabulary].
+  at::Tensor step(const at::Tensor& tokens) override {
+    Stage* prefill = find("prefill");
+    Stage& stage = past == 0 && prefill != nullptr ? *prefill : *find("decode");
+    ids = tokens;
+    if (const int64_t missing = past + ids.size(1) - mask.size(1); missing > 0)
+      mask = at::cat({mask, at::ones({mask.size(0), missing}, at::kLong)}, 1);
     Tensors inputs;
     for (const StageInput& input : stage.inputs()) inputs.emplace(input.name, fill(input));
     Tensors outputs = stage.run(inputs);
@@ -200,12 +160,18 @@ struct Generator::State {
     past += ids.size(1);
     const auto logits = outputs.find("logits");
     if (logits == outputs.end()) fail("the graph gives no 'logits'");
-    return logits->second.select(1, -1).argmax(-1);
+    return logits->second.select(1, -1);
   }
 
-  void add(const at::Tensor& tokens) {
-    ids = tokens.unsqueeze(1);
-    mask = at::cat({mask, at::ones({mask.size(0), 1}, at::kLong)}, 1);
+  void reorder(const at::Tensor& rows) override {
+    const int64_t before = mask.size(0);
+    const auto reordered = [&](at::Tensor& tensor) {
+      if (tensor.defined() && tensor.dim() > 0 && tensor.size(0) == before) tensor = tensor.index_select(0, rows);
+    };
+    for (auto& [name, tensor] : cache) reordered(tensor);
+    for (auto& [name, tensor] : encoded) reordered(tensor);
+    reordered(encoder_mask);
+    reordered(mask);
   }
 
   void load(const fs::path& path, const GeneratorOptions& options) {
@@ -213,12 +179,16 @@ struct Generator::State {
     std::ifstream file(path / "export.json", std::ios::binary);
     if (!file) fail("this folder holds no export.json; give the --out of an export made with --generation");
     const auto [format, entries] = parse_manifest({std::istreambuf_iterator<char>(file), {}});
+    const bool has_prefill = std::any_of(entries.begin(), entries.end(),
+                                         [](const ManifestEntry& entry) { return entry.component == "prefill"; });
     for (const ManifestEntry& entry : entries) {
+      const bool is_known = entry.component == "prefill" || entry.component == "decode" || entry.component == "encoder";
+      if (!is_known && has_prefill) continue;  // a part of the model that is in "prefill" too
+      if (!is_known)
+        fail("component '" + entry.component + "' is not one of prefill, decode and encoder: only exports whose prompt one " +
+             "graph reads can be run");
       const auto same_file = [&](const ManifestEntry& other) { return other.file == entry.file; };
       const bool is_shared = std::count_if(entries.begin(), entries.end(), same_file) > 1;
-      if (entry.component != "prefill" && entry.component != "decode" && entry.component != "encoder")
-        fail("component '" + entry.component + "' is not one of prefill, decode and encoder: only models that generate " +
-             "from token ids can be run");
       if (format == ExportFormat::Dynamo)
         stages[entry.component] = open_pt2_stage(path / entry.file, is_shared ? entry.component : "");
       else if (format == ExportFormat::Onnx)
@@ -229,13 +199,7 @@ struct Generator::State {
         layout.layers.insert_or_assign(name, layer);
     }
     if (find("decode") == nullptr) fail("the export has no component 'decode'; export it with --generation");
-    const Json config = read_json(path / "config.json"), generation = read_json(path / "generation_config.json");
-    const auto setting = [&](const char* key) {
-      const TokenIds ids = token_ids(generation.value(key, Json()));
-      return ids.empty() ? token_ids(config.value(key, Json())) : ids;
-    };
-    eos = setting("eos_token_id");
-    if (const TokenIds ids = setting("decoder_start_token_id"); !ids.empty()) decoder_start = ids.front();
+    settings = GenerationSettings::from_folder(path);
   }
 
   // Whether a graph that reads the prompt can be told what of it is padding.
@@ -246,28 +210,47 @@ struct Generator::State {
                        [](const StageInput& input) { return input.name.starts_with("attention_mask"); });
   }
 
-  void start(const std::vector<TokenIds>& prompts) {
-    const auto is_other = [&](const TokenIds& prompt) { return prompt.size() != prompts.front().size(); };
-    if (std::any_of(prompts.begin(), prompts.end(), is_other) && !takes_mask())
-      fail("the prompts have several lengths, and the graphs take no attention_mask to tell padding by; give prompts of one "
-           "length, or export with an attention_mask among the inputs");
+  bool encoder_reads_ids() const {
+    const auto& inputs = find("encoder")->inputs();
+    return std::any_of(inputs.begin(), inputs.end(), [](const StageInput& input) { return input.name == "input_ids"; });
+  }
+
+  void start(const Prompt& prompt) {
+    check_vocabulary(prompt, settings.vocab_size);
+    const auto is_other = [&](const TokenIds& row) { return row.size() != prompt.ids.front().size(); };
+    const bool has_padding = std::any_of(prompt.ids.begin(), prompt.ids.end(), is_other);
+    given = prompt.inputs;
     cache.clear();
     encoded.clear();
+    encoder_ids = encoder_mask = at::Tensor();
     past = 0;
-    std::tie(ids, mask) = padded(prompts, /*left=*/!has_encoder());
-    if (has_encoder()) {
-      encoder_ids = ids;
-      encoder_mask = mask;
-      if (!decoder_start) fail("generation_config.json names no decoder_start_token_id");
-      ids = at::full({ids.size(0), 1}, *decoder_start, at::kLong);
-      mask = at::ones_like(ids);
-      Tensors inputs;
-      for (const StageInput& input : find("encoder")->inputs()) inputs.emplace(input.name, fill_encoder(input));
-      encoded = find("encoder")->run(inputs);
-    }
+    if (has_padding && !takes_mask())
+      fail("the prompts have several lengths, and the graphs take no attention_mask to tell padding by; give prompts of one "
+           "length, or export with an attention_mask among the inputs");
+    const bool reads_ids = has_encoder() && encoder_reads_ids();
+    if (!has_encoder() || reads_ids || !prompt.ids.empty()) std::tie(ids, mask) = padded_batch(prompt.ids, !reads_ids);
+    if (has_encoder()) encode(reads_ids, prompt.ids.empty(), has_padding);
     if (const auto room = layout.capacity(); room && ids.size(1) > *room)
       fail("the prompt has " + std::to_string(ids.size(1)) + " tokens, and the cache is made for " +
            std::to_string(*room) + "; export it with a longer --static-cache");
+  }
+
+  // Runs the encoder and sets what the decoder begins with: ids where the encoder reads something else, or its first token.
+  void encode(bool reads_ids, bool has_no_ids, bool has_padding) {
+    if (reads_ids) {
+      encoder_ids = ids;
+      encoder_mask = mask;
+    } else if (has_padding) {
+      fail("the decoder's prompts have several lengths; give prompts of one length");
+    }
+    Tensors inputs;
+    for (const StageInput& input : find("encoder")->inputs()) inputs.emplace(input.name, fill_encoder(input));
+    encoded = find("encoder")->run(inputs);
+    if (encoded.empty()) fail("the encoder gives nothing");
+    if (!reads_ids && !has_no_ids) return;
+    if (!settings.decoder_start_token_id) fail("generation_config.json names no decoder_start_token_id");
+    ids = at::full({encoded.begin()->second.size(0), 1}, *settings.decoder_start_token_id, at::kLong);
+    mask = at::ones_like(ids);
   }
 };
 
@@ -281,48 +264,23 @@ Generator& Generator::operator=(Generator&&) noexcept = default;
 
 const std::map<std::string, at::Tensor>& Generator::cache() const { return state_->cache; }
 
-GenerateResult Generator::generate(const std::vector<TokenIds>& prompts, const GenerateOptions& options) {
+SearchStart Generator::start(const Prompt& prompt) {
   const at::NoGradGuard no_grad;
   State& s = *state_;
-  const TokenIds eos = options.eos_token_ids.value_or(s.eos);
-  GenerateResult result;
-  result.tokens.resize(prompts.size());
-  const auto start = std::chrono::steady_clock::now();
-  s.start(prompts);
-  std::vector<bool> ended(prompts.size());
-  const auto room = s.layout.capacity();
-  const int64_t prompt_length = s.ids.size(1);
-  Stage* prefill = s.find("prefill");
-  Stage& decode = *s.find("decode");
-  for (int64_t count = 0;; ++count) {
-    if (std::find(ended.begin(), ended.end(), false) == ended.end()) {
-      result.stopped = "eos";
-      break;
-    }
-    if (count >= options.max_new_tokens) {
-      result.stopped = "max_new_tokens";
-      break;
-    }
-    if (room && prompt_length + count >= *room) {
-      result.stopped = "cache_full";
-      break;
-    }
-    at::Tensor next = s.step(count == 0 && prefill != nullptr ? *prefill : decode);
-    if (count == 0) result.prefill_seconds = seconds_since(start);
-    if (count > 0 || prefill == nullptr) ++result.steps;
-    TokenIds tokens;
-    for (size_t row = 0; row < prompts.size(); ++row) {
-      const int64_t token = ended[row] ? result.tokens[row].back() : next[static_cast<int64_t>(row)].item<int64_t>();
-      tokens.push_back(token);
-      if (ended[row]) continue;
-      result.tokens[row].push_back(token);
-      ended[row] = std::find(eos.begin(), eos.end(), token) != eos.end();
-    }
-    if (options.on_tokens) options.on_tokens(tokens);
-    s.add(at::tensor(tokens, at::kLong));
-  }
-  result.decode_seconds = seconds_since(start) - result.prefill_seconds;
-  return result;
+  const auto clock = std::chrono::steady_clock::now();
+  s.start(prompt);
+  SearchStart start{.ids = s.ids, .mask = s.mask, .has_prefill = s.find("prefill") != nullptr, .clock = clock};
+  if (const auto room = s.layout.capacity()) start.room = *room - start.ids.size(1);
+  return start;
+}
+
+DecodingSession& Generator::session() { return *state_; }
+bool Generator::takes_padding() const { return state_->takes_mask(); }
+
+GenerateResult Generator::generate(const Prompt& prompt, const GenerateOptions& options) {
+  const at::NoGradGuard no_grad;
+  const GenerationSettings settings = overridden(state_->settings, options);
+  return search(*state_, start(prompt), settings, options);
 }
 
 }  // namespace transporters

@@ -55,6 +55,12 @@ std::optional<Cache> PreTrainedModel::start_cache(const ModelInputs& inputs) con
   return inputs.use_cache.value_or(config().boolean("use_cache", true)) ? empty_cache() : std::nullopt;
 }
 
+at::Tensor PreTrainedModel::generation_positions(const at::Tensor& mask, int64_t count,
+                                                 const ModelInputs& /*first*/) const {
+  const auto positions = at::clamp_min(mask.cumsum(-1) - 1, 0);
+  return positions.narrow(1, positions.size(1) - count, count).contiguous();
+}
+
 at::Tensor attention_mask(const ModelInputs& inputs, bool sliding) {
   const TensorDict* masks = inputs.dict("attention_mask");
   if (masks == nullptr) return inputs.tensor("attention_mask");

@@ -68,6 +68,9 @@ class PreTrainedModel : public Module {
   // The part that reads the prompt, of models that have an encoder for it; null otherwise. Its output is their input
   // "encoder_outputs".
   virtual std::shared_ptr<PreTrainedModel> encoder() const { return nullptr; }
+  // While generating: "position_ids" of a call with the last `count` of the tokens that `mask`, [batch, tokens], tells
+  // the padding of. `first` is what the first call was given.
+  virtual at::Tensor generation_positions(const at::Tensor& mask, int64_t count, const ModelInputs& first) const;
   // Nullopt for models whose positions have no end.
   virtual std::optional<PositionTable> position_table() const { return std::nullopt; }
 
