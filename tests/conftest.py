@@ -24,8 +24,23 @@ TINY = dict(
     num_attention_heads=4,
     max_position_embeddings=64,
 )
+ENCODER_DECODER = dict(
+    d_model=32,
+    encoder_layers=2,
+    decoder_layers=2,
+    encoder_attention_heads=4,
+    decoder_attention_heads=4,
+    encoder_ffn_dim=48,
+    decoder_ffn_dim=40,
+    init_std=0.3,  # so that the tokens differ
+    pad_token_id=0,
+    bos_token_id=1,
+    eos_token_id=2,
+    decoder_start_token_id=2,
+)
 # model_type: (config fields besides TINY, class of the head).
 TINY_MODELS = {
+    "bart": (ENCODER_DECODER, "BartForConditionalGeneration"),
     "bert": (dict(), "BertModel"),
     "llama": (dict(num_key_value_heads=2), "LlamaForCausalLM"),
     "mistral": (dict(num_key_value_heads=2, sliding_window=4), "MistralForCausalLM"),
@@ -37,6 +52,10 @@ TINY_MODELS = {
     ),
     "gpt2": (dict(), "GPT2LMHeadModel"),
     "mixtral": (dict(num_key_value_heads=2, num_local_experts=4, num_experts_per_tok=2), "MixtralForCausalLM"),
+    "nllb-moe": (
+        dict(ENCODER_DECODER, num_experts=4, encoder_sparse_step=2, decoder_sparse_step=1),
+        "NllbMoeForConditionalGeneration",
+    ),
     "qwen3_moe": (
         dict(
             num_key_value_heads=2,
@@ -51,6 +70,17 @@ TINY_MODELS = {
     "roberta": (dict(pad_token_id=1), "RobertaModel"),
     "t5": (dict(d_kv=8, d_ff=48, num_layers=2, num_decoder_layers=2, decoder_start_token_id=0, pad_token_id=0), "T5ForConditionalGeneration"),
     "vit": (dict(image_size=24, patch_size=8), "ViTModel"),
+    "whisper": (
+        dict(
+            ENCODER_DECODER,
+            num_mel_bins=8,
+            max_source_positions=20,
+            max_target_positions=64,
+            suppress_tokens=None,
+            begin_suppress_tokens=None,
+        ),
+        "WhisperForConditionalGeneration",
+    ),
 }
 
 

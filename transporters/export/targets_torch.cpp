@@ -92,9 +92,23 @@ void name_mask_axes(const ModelInputs& inputs, ExportTarget& target) {
   if (const TensorDict* masks = inputs.dict("attention_mask")) {
     for (const auto& [kind, mask] : masks->entries)
       target.axis_names["attention_mask." + kind] = axes(kind == kSlidingMask);
-  } else if (const at::Tensor mask = inputs.tensor("attention_mask"); mask.defined() && mask.dim() == 4) {
-    target.axis_names["attention_mask"] = axes(cache != nullptr && cache->first(false) == nullptr);
+    return;
   }
+  for (const char* name : {"attention_mask", "decoder_attention_mask"})
+    if (const at::Tensor mask = inputs.tensor(name); mask.defined() && mask.dim() == 4)
+      target.axis_names[name] = axes(cache != nullptr && cache->first(false) == nullptr);
+}
+
+// What the model returned, its cache without the encoder's keys and values where those are inputs: a graph that gave them
+// back would copy them at each step.
+ModelOutput without_given(ModelOutput output, const ModelInputs& inputs) {
+  const Cache* given = inputs.cache();
+  const Cache* returned = output.cache();
+  if (given == nullptr || returned == nullptr || returned->cross_layers == 0) return output;
+  Cache rest = *returned;
+  rest.drop_cross_layers_of(*given);
+  output.set("cache", std::move(rest));
+  return output;
 }
 
 }  // namespace
@@ -132,7 +146,7 @@ ExportTarget model_target(const std::shared_ptr<PreTrainedModel>& model, const M
   target.forward = [model, inputs](const std::vector<at::Tensor>& leaves) {
     ModelInputs traced = inputs;
     traced.set_leaves(leaves);
-    const ModelOutput output = model->forward(traced);
+    const ModelOutput output = without_given(model->forward(traced), traced);
     TraceResult result{.outputs = {}, .spec = output.spec()};
     for (const auto& [name, tensor] : output.leaves()) result.outputs.push_back({name, tensor});
     return result;

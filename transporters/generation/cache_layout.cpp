@@ -56,12 +56,19 @@ const CacheLayout::Layer* CacheLayout::of_leaf(const std::string& path) const {
   return found == layers.end() ? nullptr : &found->second;
 }
 
+namespace {
+
+// Of an encoder's states, which are as many as they are.
+bool is_cross(const std::string& path) { return path.find("cross_attention_cache.") != std::string::npos; }
+
+}  // namespace
+
 std::optional<int64_t> CacheLayout::capacity() const {
   std::optional<int64_t> capacity;
   for (const auto& [path, layer] : layers) {
     const bool holds_all = layer.python_class == kStatic ||
                            (layer.python_class == kStaticSliding && layer.number("_is_croppable") != 0);
-    if (!holds_all) continue;
+    if (!holds_all || is_cross(path)) continue;
     const int64_t size = layer.number("max_cache_len");
     capacity = std::min(capacity.value_or(size), size);
   }
@@ -70,7 +77,7 @@ std::optional<int64_t> CacheLayout::capacity() const {
 
 std::optional<int64_t> CacheLayout::buffer_size(bool sliding) const {
   for (const auto& [path, layer] : layers)
-    if (layer.python_class == (sliding ? kStaticSliding : kStatic)) return layer.number("max_cache_len");
+    if (layer.python_class == (sliding ? kStaticSliding : kStatic) && !is_cross(path)) return layer.number("max_cache_len");
   return std::nullopt;
 }
 

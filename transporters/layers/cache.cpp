@@ -12,6 +12,18 @@ std::string tensor_reference(size_t leaf) { return R"({"_t": "tensor", "i": )" +
 
 }  // namespace
 
+at::Tensor CacheLayer::positions(const c10::SymInt& count) const {
+  const auto range = at::arange(count, at::kLong).unsqueeze(0);
+  const c10::SymInt past = length();
+  return past.maybe_as_int() == 0 ? range : range + past;
+}
+
+void CacheLayer::clear() { throw InternalError("a cache layer of a decoder's own states is never cleared"); }
+
+at::Tensor next_positions(const c10::SymInt& count, const CacheLayer* past) {
+  return past == nullptr ? at::arange(count, at::kLong).unsqueeze(0) : past->positions(count);
+}
+
 std::pair<at::Tensor, at::Tensor> DynamicLayer::update(const at::Tensor& keys, const at::Tensor& values,
                                                        const std::optional<c10::SymInt>&) {
   keys_ = keys_.defined() ? at::cat({keys_, keys}, -2) : keys;
@@ -100,6 +112,29 @@ Cache Cache::fixed(const std::vector<std::optional<int64_t>>& windows, int64_t b
   return cache;
 }
 
+void Cache::add_cross_layers(size_t count, int64_t batch, int64_t heads, int64_t length, int64_t head_dim) {
+  const bool fixed = is_static();
+  for (size_t i = 0; i < count; ++i) {
+    if (fixed)
+      layers.push_back(std::make_unique<StaticCrossLayer>(batch, heads, length, head_dim));
+    else
+      layers.push_back(std::make_unique<DynamicLayer>());
+  }
+  cross_layers += count;
+}
+
+void Cache::drop_cross_layers_of(const Cache& given) {
+  if (given.cross_layers != cross_layers || given.layers.size() != layers.size()) return;
+  const size_t own = layers.size() - cross_layers;
+  for (size_t i = own; i < layers.size(); ++i) {
+    const auto tensors = layers[i]->tensors(), before = given.layers[i]->tensors();
+    if (!given.layers[i]->is_filled() || tensors.size() != before.size()) return;
+    for (size_t j = 0; j < tensors.size(); ++j)
+      if (!tensors[j].second.is_same(before[j].second)) return;
+  }
+  for (size_t i = own; i < layers.size(); ++i) layers[i]->clear();
+}
+
 const CacheLayer* Cache::first(bool sliding) const {
   for (size_t i = 0; i + cross_layers < layers.size(); ++i)
     if (layers[i]->is_sliding() == sliding) return layers[i].get();
@@ -154,7 +189,7 @@ TreeSpec Cache::spec() const {
   if (cross_layers > 0) {
     std::string updated;
     for (size_t i = own; i < layers.size(); ++i)
-      updated += (i > own ? ", [" : "[") + std::to_string(i - own) + (layers[i]->tensors().empty() ? ", false]" : ", true]");
+      updated += (i > own ? ", [" : "[") + std::to_string(i - own) + (layers[i]->is_filled() ? ", true]" : ", false]");
     const std::string cross = list(own, layers.size());
     spec.type = "transformers.cache_utils:EncoderDecoderCache";
     spec.context = object(spec.type, R"({"self_attention_cache": )" + spec.context + R"(, "cross_attention_cache": )" + cross +

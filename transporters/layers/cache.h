@@ -32,9 +32,15 @@ class CacheLayer {
   virtual c10::SymInt length() const = 0;
   // Number of keys attention will read for `query_length` new tokens, and the position of the first of them.
   virtual std::pair<c10::SymInt, c10::SymInt> mask_sizes(const c10::SymInt& query_length) const = 0;
+  // Positions of the next `count` tokens, [1, count].
+  virtual at::Tensor positions(const c10::SymInt& count) const;
   virtual bool is_sliding() const { return false; }
   // Whether its size is fixed and updates are in place.
   virtual bool is_static() const { return false; }
+  // Whether there are keys and values.
+  virtual bool is_filled() const { return !tensors().empty(); }
+  // Lets go of keys and values; only for layers of an encoder's states.
+  virtual void clear();
 
   // How transformers' class of this layer flattens: its path ("transformers.cache_utils:DynamicLayer"), its tensors by
   // attribute, and its attributes as JSON text in which a tensor is a reference to its place among the cache's leaves.
@@ -60,6 +66,8 @@ class DynamicLayer : public CacheLayer {
   std::vector<NamedTensor> tensors() const override;
   std::string state_json(size_t first_leaf) const override;
   void set_tensors(std::span<const at::Tensor> tensors) override;
+  bool is_filled() const override { return keys_.defined(); }
+  void clear() override { keys_ = values_ = at::Tensor(); }
 
  private:
   at::Tensor keys_;  // undefined before the first update
@@ -85,8 +93,11 @@ class DynamicSlidingWindowLayer : public DynamicLayer {
   at::Tensor window_tensor_;  // window_, as a number in a tensor
 };
 
-// A list of layers: transformers' DynamicCache or StaticCache, or with cross layers its EncoderDecoderCache. Copies are independent but for the buffers of layers of
-// fixed size, and share tensors.
+// The positions that `past` gives the next `count` tokens, [1, count]; without a cache they count from 0.
+at::Tensor next_positions(const c10::SymInt& count, const CacheLayer* past);
+
+// A list of layers: transformers' DynamicCache or StaticCache, or with cross layers its EncoderDecoderCache. Copies are
+// independent but for the buffers of layers of fixed size, and share tensors.
 class Cache {
  public:
   Cache() = default;
@@ -102,6 +113,11 @@ class Cache {
   static Cache fixed(const std::vector<std::optional<int64_t>>& windows, int64_t batch, int64_t heads,
                      int64_t max_length, int64_t head_dim, at::ScalarType dtype);
   bool is_static() const { return !layers.empty() && layers.front()->is_static(); }
+  // Layers of an encoder's states, whose size is theirs, after `layers`; of fixed size when those are. For an encoder of
+  // `length` states in the sample.
+  void add_cross_layers(size_t count, int64_t batch, int64_t heads, int64_t length, int64_t head_dim);
+  // Lets go of the cross layers' keys and values where `given` has them all.
+  void drop_cross_layers_of(const Cache& given);
   // The first layer that slides, or that does not; null when there is none.
   const CacheLayer* first(bool sliding) const;
 

@@ -19,10 +19,10 @@ RMSNorm::RMSNorm(const Weights& weights, int64_t size, double eps, Scale scale)
 
 at::Tensor RMSNorm::forward(const at::Tensor& x) const {
   const ModuleScope scope(path());
-  const auto dtype = x.scalar_type();
   if (scale_ == Scale::OnePlusWeight)
-    return at::rms_norm(x.to(at::kFloat), {size_}, weight.to(at::kFloat) + 1.0, eps_).to(dtype);
+    return at::rms_norm(x.to(at::kFloat), {size_}, weight.to(at::kFloat) + 1.0, eps_).to(x.scalar_type());
   // In float32 both orders of scaling and casting are one, and the op stays whole.
+  const auto dtype = weight.scalar_type();
   if (dtype == at::kFloat) return at::rms_norm(x, {size_}, weight, eps_);
   return weight * at::rms_norm(x.to(at::kFloat), {size_}, std::nullopt, eps_).to(dtype);
 }

@@ -29,6 +29,10 @@ std::pair<at::Tensor, at::Tensor> StaticLayer::update(const at::Tensor& keys, co
 
 c10::SymInt StaticLayer::length() const { return length_.item<int64_t>(); }
 
+at::Tensor StaticLayer::positions(const c10::SymInt& count) const {
+  return at::arange(count, at::kLong).unsqueeze(0) + length_;
+}
+
 std::pair<c10::SymInt, c10::SymInt> StaticLayer::mask_sizes(const c10::SymInt&) const {
   return {keys_.sym_size(2), 0};
 }
@@ -43,15 +47,61 @@ void StaticLayer::set_tensors(std::span<const at::Tensor> tensors) {
   length_ = tensors[2];
 }
 
+namespace {
+
+std::string tensor_json(size_t leaf) { return R"({"_t": "tensor", "i": )" + std::to_string(leaf) + "}"; }
+
+std::string number_json(const char* name, int64_t value) {
+  return ", \"" + std::string(name) + "\": " + std::to_string(value);
+}
+
+// What a layer has once its buffers are made, after `more`.
+std::string buffers_json(const std::string& more, int64_t batch, int64_t heads, int64_t head_dim) {
+  return ", " + more + R"("device": {"_t": "device", "s": "cpu"})" + number_json("batch_size", batch) +
+         number_json("num_heads", heads) + number_json("v_head_dim", head_dim) + number_json("k_head_dim", head_dim) + "}";
+}
+
+}  // namespace
+
 std::string StaticLayer::state_json(size_t first_leaf) const {
-  const auto leaf = [&](size_t i) { return R"({"_t": "tensor", "i": )" + std::to_string(first_leaf + i) + "}"; };
-  const auto number = [](const char* name, int64_t value) {
-    return ", \"" + std::string(name) + "\": " + std::to_string(value);
-  };
-  return R"({"keys": )" + leaf(0) + R"(, "values": )" + leaf(1) + R"(, "is_initialized": true)" +
-         number("max_cache_len", max_length_) + R"(, "cumulative_length": )" + leaf(2) + ", " + more_state() +
-         R"("device": {"_t": "device", "s": "cpu"})" + number("batch_size", batch_) + number("num_heads", heads_) +
-         number("v_head_dim", head_dim_) + number("k_head_dim", head_dim_) + "}";
+  return R"({"keys": )" + tensor_json(first_leaf) + R"(, "values": )" + tensor_json(first_leaf + 1) +
+         R"(, "is_initialized": true)" + number_json("max_cache_len", max_length_) + R"(, "cumulative_length": )" +
+         tensor_json(first_leaf + 2) + buffers_json(more_state(), batch_, heads_, head_dim_);
+}
+
+StaticCrossLayer::StaticCrossLayer(int64_t batch, int64_t heads, int64_t length, int64_t head_dim)
+    : length_(at::scalar_tensor(0, at::kLong)), batch_(batch), heads_(heads), max_length_(length), head_dim_(head_dim) {}
+
+std::pair<at::Tensor, at::Tensor> StaticCrossLayer::update(const at::Tensor& keys, const at::Tensor& values,
+                                                           const std::optional<c10::SymInt>&) {
+  if (is_filled()) throw InternalError("an encoder's states come once");
+  length_.add_(keys.sym_size(2));
+  if (const auto size = keys.sym_size(2).maybe_as_int()) max_length_ = *size;
+  keys_ = keys;
+  values_ = values;
+  return {keys_, values_};
+}
+
+std::vector<NamedTensor> StaticCrossLayer::tensors() const {
+  if (!is_filled()) return {{"cumulative_length", length_}};
+  return {{"keys", keys_}, {"values", values_}, {"cumulative_length", length_}};
+}
+
+std::string StaticCrossLayer::state_json(size_t first_leaf) const {
+  if (!is_filled())
+    return R"({"keys": null, "values": null, "is_initialized": false)" + number_json("max_cache_len", max_length_) +
+           R"(, "cumulative_length": )" + tensor_json(first_leaf) + "}";
+  return R"({"keys": )" + tensor_json(first_leaf) + R"(, "values": )" + tensor_json(first_leaf + 1) +
+         R"(, "is_initialized": true)" + number_json("max_cache_len", max_length_) + R"(, "cumulative_length": )" +
+         tensor_json(first_leaf + 2) + buffers_json("", batch_, heads_, head_dim_);
+}
+
+void StaticCrossLayer::set_tensors(std::span<const at::Tensor> tensors) {
+  if (is_filled()) {
+    keys_ = tensors[0];
+    values_ = tensors[1];
+  }
+  length_ = tensors.back();
 }
 
 StaticSlidingWindowLayer::StaticSlidingWindowLayer(int64_t batch, int64_t heads, int64_t max_length, int64_t window,

@@ -17,6 +17,7 @@ class StaticLayer : public CacheLayer {
   // Reads the tensor that counts, which no trace can: a traced model is given positions and ready masks.
   c10::SymInt length() const override;
   std::pair<c10::SymInt, c10::SymInt> mask_sizes(const c10::SymInt& query_length) const override;
+  at::Tensor positions(const c10::SymInt& count) const override;
   bool is_static() const override { return true; }
   std::string python_class() const override { return "transformers.cache_utils:StaticLayer"; }
   std::vector<NamedTensor> tensors() const override;
@@ -57,6 +58,32 @@ class StaticSlidingWindowLayer : public StaticLayer {
 
   int64_t seen_ = 0;  // tokens, where their number is known: transformers has it as a number as well
   bool holds_all_;    // the window is no smaller than the cache
+};
+
+// A StaticLayer for an encoder's states. It has as many places as there are states, so that they are its buffers, and none
+// before they come.
+class StaticCrossLayer : public CacheLayer {
+ public:
+  // For an encoder of `length` states in the sample.
+  StaticCrossLayer(int64_t batch, int64_t heads, int64_t length, int64_t head_dim);
+
+  std::unique_ptr<CacheLayer> clone() const override { return std::make_unique<StaticCrossLayer>(*this); }
+  std::pair<at::Tensor, at::Tensor> update(const at::Tensor& keys, const at::Tensor& values,
+                                           const std::optional<c10::SymInt>& visible) override;
+  c10::SymInt length() const override { return is_filled() ? keys_.sym_size(2) : c10::SymInt(0); }
+  std::pair<c10::SymInt, c10::SymInt> mask_sizes(const c10::SymInt&) const override { return {length(), 0}; }
+  bool is_static() const override { return true; }
+  bool is_filled() const override { return keys_.defined(); }
+  std::string python_class() const override { return "transformers.cache_utils:StaticLayer"; }
+  std::vector<NamedTensor> tensors() const override;
+  std::string state_json(size_t first_leaf) const override;
+  void set_tensors(std::span<const at::Tensor> tensors) override;
+  void clear() override { keys_ = values_ = at::Tensor(); }
+
+ private:
+  at::Tensor keys_, values_;  // undefined before the update
+  at::Tensor length_;         // [], states seen
+  int64_t batch_, heads_, max_length_, head_dim_;
 };
 
 }  // namespace transporters

@@ -106,7 +106,7 @@ at::Tensor WeightStore::take(const std::string& name, at::IntArrayRef sizes) {
   auto& tensor = taken_[*found];
   if (!tensor.defined()) {
     tensor = to_tensor(checkpoint_.get(file_names_.at(*found)));
-    if (dtype_ && tensor.is_floating_point()) tensor = tensor.to(*dtype_);
+    if (const auto dtype = dtype_of(name); dtype && tensor.is_floating_point()) tensor = tensor.to(*dtype);
   }
   if (!tensor.is_floating_point()) {
     mismatched_.push_back(name + ": expected a floating-point type, the checkpoint has " +
@@ -124,6 +124,12 @@ at::Tensor WeightStore::take(const std::string& name, at::IntArrayRef sizes) {
 bool WeightStore::is_obsolete(const std::string& name) const {
   return std::any_of(naming_.obsolete.begin(), naming_.obsolete.end(),
                      [&](const auto& end) { return name == end || ends_with(name, "." + end); });
+}
+
+std::optional<at::ScalarType> WeightStore::dtype_of(const std::string& name) const {
+  if (dtype_ != at::kHalf) return dtype_;
+  const auto is_in = [&](const std::string& member) { return name.find("." + member + ".") != std::string::npos; };
+  return std::any_of(naming_.kept_float32.begin(), naming_.kept_float32.end(), is_in) ? at::kFloat : at::kHalf;
 }
 
 std::vector<std::string> WeightStore::finish() const {

@@ -29,6 +29,8 @@ class WeightStore {
     std::vector<std::string> obsolete;
     // Parts of names that transformers has renamed since: old and new, applied in order.
     std::vector<std::pair<std::string, std::string>> renames;
+    // Members whose parameters are float32 in models of float16, as their values would overflow.
+    std::vector<std::string> kept_float32 = {};
   };
 
   // `dtype`: floating-point tensors are converted to it; nullopt keeps each tensor's own. `checkpoint` must outlive the
@@ -54,6 +56,8 @@ class WeightStore {
   // The model's name as the file has it (in today's spelling); nullopt when the file has none.
   std::optional<std::string> find(const std::string& name) const;
   bool is_obsolete(const std::string& name) const;
+  // What the parameter is converted to; nullopt keeps the file's type.
+  std::optional<at::ScalarType> dtype_of(const std::string& name) const;
 
   const Checkpoint& checkpoint_;
   Naming naming_;

@@ -3,18 +3,21 @@
 #include <algorithm>
 
 #include "transporters/error.h"
+#include "transporters/models/bart.h"
 #include "transporters/models/bert.h"
 #include "transporters/models/gemma3.h"
 #include "transporters/models/gpt2.h"
 #include "transporters/models/llama.h"
 #include "transporters/models/mistral.h"
 #include "transporters/models/mixtral.h"
+#include "transporters/models/nllb_moe.h"
 #include "transporters/models/qwen2.h"
 #include "transporters/models/qwen3.h"
 #include "transporters/models/qwen3_moe.h"
 #include "transporters/models/roberta.h"
 #include "transporters/models/t5.h"
 #include "transporters/models/vit.h"
+#include "transporters/models/whisper.h"
 
 namespace transporters {
 namespace {
@@ -30,6 +33,8 @@ const char* task_name(Task task) {
       return "AutoModelForCausalLM";
     case Task::Seq2SeqLM:
       return "AutoModelForSeq2SeqLM";
+    case Task::SpeechSeq2Seq:
+      return "AutoModelForSpeechSeq2Seq";
     case Task::MaskedLM:
       return "AutoModelForMaskedLM";
     case Task::PreTraining:
@@ -84,7 +89,7 @@ std::optional<at::ScalarType> checkpoint_dtype(const Config& config, const Check
 // Every layer has a tensor at least; a nonsense number of layers would take all memory before the first is missed.
 void check_layers(const Config& config, const Checkpoint& checkpoint) {
   const auto tensors = static_cast<int64_t>(checkpoint.names().size());
-  for (const char* key : {"num_hidden_layers", "n_layer"})
+  for (const char* key : {"num_hidden_layers", "n_layer", "num_layers", "num_decoder_layers", "encoder_layers", "decoder_layers"})
     if (const int64_t layers = config.positive(key, 1); layers > tensors)
       config.fail(key, "is " + std::to_string(layers) + ", but the checkpoint has " + std::to_string(tensors) +
                            " tensors in all; take config.json and weights of the same checkpoint");
@@ -94,10 +99,21 @@ void check_layers(const Config& config, const Checkpoint& checkpoint) {
 
 const std::vector<ModelType>& model_types() {
   static const std::vector<ModelType> types{
-      {"bert", bert_classes()},   {"gemma3_text", gemma3_text_classes()}, {"gpt2", gpt2_classes()},
-      {"llama", llama_classes()}, {"mistral", mistral_classes()},         {"mixtral", mixtral_classes()},
-      {"qwen2", qwen2_classes()}, {"qwen3", qwen3_classes()},             {"qwen3_moe", qwen3_moe_classes()},
-      {"roberta", roberta_classes()}, {"t5", t5_classes()}, {"vit", vit_classes()},
+      {"bart", bart_classes()},
+      {"bert", bert_classes()},
+      {"gemma3_text", gemma3_text_classes()},
+      {"gpt2", gpt2_classes()},
+      {"llama", llama_classes()},
+      {"mistral", mistral_classes()},
+      {"mixtral", mixtral_classes()},
+      {"nllb-moe", nllb_moe_classes()},
+      {"qwen2", qwen2_classes()},
+      {"qwen3", qwen3_classes()},
+      {"qwen3_moe", qwen3_moe_classes()},
+      {"roberta", roberta_classes()},
+      {"t5", t5_classes()},
+      {"vit", vit_classes()},
+      {"whisper", whisper_classes()},
   };
   return types;
 }

@@ -15,6 +15,7 @@ enum class Task {
   Base,
   CausalLM,
   Seq2SeqLM,
+  SpeechSeq2Seq,
   MaskedLM,
   PreTraining,
   SequenceClassification,
@@ -77,6 +78,7 @@ struct AutoModelFor {
 using AutoModel = AutoModelFor<Task::Base>;
 using AutoModelForCausalLM = AutoModelFor<Task::CausalLM>;
 using AutoModelForSeq2SeqLM = AutoModelFor<Task::Seq2SeqLM>;
+using AutoModelForSpeechSeq2Seq = AutoModelFor<Task::SpeechSeq2Seq>;
 using AutoModelForMaskedLM = AutoModelFor<Task::MaskedLM>;
 using AutoModelForPreTraining = AutoModelFor<Task::PreTraining>;
 using AutoModelForSequenceClassification = AutoModelFor<Task::SequenceClassification>;

@@ -18,15 +18,19 @@ void PreTrainedModel::check_inputs(const ModelInputs& inputs) const {
     throw Error(architecture_ + " has no input '" + name + "'" + did_you_mean(name, known) + "; it takes " + list);
   }
   const auto table = position_table();
-  if (table && inputs.find("position_ids") == nullptr) check_length(inputs, *table);
+  const bool has_positions =
+      inputs.find("position_ids") != nullptr || inputs.find("decoder_position_ids") != nullptr;
+  if (table && !has_positions) check_length(inputs, *table);
 }
 
 void PreTrainedModel::check_length(const ModelInputs& inputs, const PositionTable& table) const {
   c10::SymInt past = 0;
-  if (const Cache* cache = inputs.cache(); cache != nullptr && !cache->layers.empty())
+  if (const Cache* cache = inputs.cache(); cache != nullptr && !cache->layers.empty()) {
+    if (cache->is_static()) return;  // has room for so many
     past = cache->layers[0]->length();
+  }
   for (const InputInfo& input : this->inputs()) {
-    if (input.name != "input_ids" && input.name != "inputs_embeds") continue;
+    if (!input.name.ends_with("input_ids") && !input.name.ends_with("inputs_embeds")) continue;
     const at::Tensor tensor = inputs.tensor(input.name);
     const auto axis = std::find(input.axes.begin(), input.axes.end(), "sequence") - input.axes.begin();
     if (!tensor.defined() || axis >= tensor.dim()) continue;

@@ -78,25 +78,26 @@ class T5Attention : public Module {
   at::Tensor forward(const at::Tensor& x, const at::Tensor& mask, CacheLayer* cache) const {
     const ModuleScope scope(path());
     auto keys = split(k->forward(x)), values = split(v->forward(x));
-    if (cache != nullptr) std::tie(keys, values) = cache->update(keys, values);
+    if (cache != nullptr) std::tie(keys, values) = cache->update(keys, values, visible_keys(mask));
     return attend(x, keys, values, mask);
   }
 
   // Over the encoder's states, which the cache has after the first call.
   at::Tensor cross(const at::Tensor& x, const at::Tensor& states, const at::Tensor& mask, CacheLayer* cache) const {
     const ModuleScope scope(path());
-    if (cache != nullptr)
-      if (const auto known = cache->tensors(); !known.empty())
-        return attend(x, known[0].second, known[1].second, mask);
+    if (cache != nullptr && cache->is_filled()) {
+      const auto known = cache->tensors();
+      return attend(x, known[0].second, known[1].second, mask);
+    }
     auto keys = split(k->forward(states)), values = split(v->forward(states));
     if (cache != nullptr) std::tie(keys, values) = cache->update(keys, values);
     return attend(x, keys, values, mask);
   }
 
-  // The bias of `query` tokens after `past` others, for all keys: [1, heads, query, keys].
-  at::Tensor position_bias(const c10::SymInt& query, const c10::SymInt& past) const {
-    const auto own = at::arange(query, at::kLong).unsqueeze(1) + past;
-    const auto other = at::arange(query + past, at::kLong).unsqueeze(0);
+  // The bias of tokens at `positions`, [1, query], for all keys: [1, heads, query, keys].
+  at::Tensor position_bias(const at::Tensor& positions, const c10::SymInt& keys) const {
+    const auto own = positions.transpose(0, 1);
+    const auto other = at::arange(keys, at::kLong).unsqueeze(0);
     auto distance = other - own;
     int64_t buckets = s_.buckets;
     at::Tensor bucket;
@@ -145,7 +146,8 @@ class T5FeedForward : public Module {
     const ModuleScope scope(path());
     auto y = activation_(wi_0->forward(x));
     if (wi_1) y = y * wi_1->forward(x);
-    return wo->forward(y);
+    // Its weights are float32 in models of float16.
+    return wo->forward(y.to(wo->weight.scalar_type()));
   }
 
  private:
@@ -229,7 +231,8 @@ class T5Stack : public PreTrainedModel {
     auto x = inputs.tensor("inputs_embeds");
     if (!x.defined()) x = embed_tokens->forward(inputs.tensor("input_ids"));
     T5Masks masks;
-    masks.self = lowest_where_hidden(block[0]->layer[0]->attention->position_bias(x.sym_size(1), 0),
+    const auto positions = next_positions(x.sym_size(1), nullptr);
+    masks.self = lowest_where_hidden(block[0]->layer[0]->attention->position_bias(positions, x.sym_size(1)),
                                      bidirectional_mask(mask_arguments(x, inputs.tensor("attention_mask"))));
     for (const auto& one : block) x = one->forward(x, masks, {}, nullptr, nullptr);
     ModelOutput output("BaseModelOutputWithPastAndCrossAttentions");
@@ -245,8 +248,8 @@ class T5Stack : public PreTrainedModel {
     const CacheLayer* past = cache == nullptr ? nullptr : cache->layers.front().get();
     MaskArguments arguments = mask_arguments(x, mask);
     arguments.cache = past;
-    const auto bias = block[0]->layer[0]->attention->position_bias(
-        x.sym_size(1), past == nullptr ? c10::SymInt(0) : past->length());
+    const c10::SymInt keys = past == nullptr ? x.sym_size(1) : past->mask_sizes(x.sym_size(1)).first;
+    const auto bias = block[0]->layer[0]->attention->position_bias(next_positions(x.sym_size(1), past), keys);
     const T5Masks masks{lowest_where_hidden(bias, causal_mask(arguments)),
                         bidirectional_mask(mask_arguments(x, states_mask))};
     for (size_t i = 0; i < block.size(); ++i)
@@ -333,8 +336,15 @@ class T5ForConditionalGeneration : public PreTrainedModel {
   std::shared_ptr<PreTrainedModel> encoder() const override { return encoder_; }
   std::optional<Cache> empty_cache() const override {
     const auto layers = static_cast<size_t>(s_.num_decoder_layers);
-    Cache cache = Cache::dynamic(std::vector<std::optional<int64_t>>(2 * layers));
-    cache.cross_layers = layers;
+    Cache cache = Cache::dynamic(std::vector<std::optional<int64_t>>(layers));
+    cache.add_cross_layers(layers, 0, 0, 0, 0);
+    return cache;
+  }
+  std::optional<Cache> static_cache(int64_t batch, int64_t length) const override {
+    const auto layers = static_cast<size_t>(s_.num_decoder_layers);
+    const std::vector<std::optional<int64_t>> windows(layers);
+    Cache cache = Cache::fixed(windows, batch, s_.num_heads, length, s_.head_dim, dtype());
+    cache.add_cross_layers(layers, batch, s_.num_heads, 0, s_.head_dim);
     return cache;
   }
 
@@ -348,7 +358,9 @@ class T5ForConditionalGeneration : public PreTrainedModel {
 }  // namespace
 
 std::vector<ModelClass> t5_classes() {
-  ModelClass generation{"T5ForConditionalGeneration", Task::Seq2SeqLM, {}, {}, false,
+  WeightStore::Naming naming;
+  naming.kept_float32 = {"wo"};
+  ModelClass generation{"T5ForConditionalGeneration", Task::Seq2SeqLM, naming, {}, false,
                         [](const Weights& weights, const ModelContext& context) -> std::shared_ptr<PreTrainedModel> {
                           return std::make_shared<T5ForConditionalGeneration>(weights, context,
                                                                               T5Settings(context.config));
