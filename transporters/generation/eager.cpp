@@ -111,9 +111,13 @@ ModelInputs EagerSession::inputs(const at::Tensor& ids) const {
       if (cache_->is_static())
         set_ready_masks(inputs, mask, count);
       else
-        inputs.set("attention_mask", mask);
+        inputs.set("attention_mask", model_.generation_mask(mask, count));
     }
-    if (takes("position_ids")) inputs.set("position_ids", model_.generation_positions(mask, count, first_call_));
+    if (takes("position_ids")) {
+      ModelInputs first = first_call_;
+      first.set("input_ids", first_ids_);
+      inputs.set("position_ids", model_.generation_positions(mask, count, first));
+    }
   }
   inputs.set("cache", *cache_);
   return inputs;

@@ -23,6 +23,7 @@ enum class Task {
   MultipleChoice,
   NextSentencePrediction,
   ImageClassification,
+  ImageTextToText,
 };
 
 // One transformers class, and how its checkpoints name things.
@@ -85,5 +86,6 @@ using AutoModelForQuestionAnswering = AutoModelFor<Task::QuestionAnswering>;
 using AutoModelForMultipleChoice = AutoModelFor<Task::MultipleChoice>;
 using AutoModelForNextSentencePrediction = AutoModelFor<Task::NextSentencePrediction>;
 using AutoModelForImageClassification = AutoModelFor<Task::ImageClassification>;
+using AutoModelForImageTextToText = AutoModelFor<Task::ImageTextToText>;
 
 }  // namespace transporters
