@@ -82,6 +82,8 @@ RopeParameters rope_parameters(const Config& config, double default_theta, const
   if (!scaling) return rope;
   const std::string key = scaling->has("rope_type") ? "rope_type" : "type";
   rope.type = scaling->string(key, "default");
+  rope.mrope_section = scaling->integers("mrope_section");
+  if (rope.type == "mrope") rope.type = "default";  // as older configs of such models say
   if (std::find(kKinds.begin(), kKinds.end(), rope.type) == kKinds.end()) {
     const auto near = did_you_mean(rope.type, kKinds);
     scaling->fail(key, "names an unknown kind '" + rope.type + "'" +

@@ -13,6 +13,8 @@ struct RopeParameters {
   std::string type = "default";  // default, linear, dynamic, yarn, longrope, llama3
   double theta = 10000.0;
   double partial_rotary_factor = 1.0;
+  // Frequencies that rotate by time, height and width, in turns; empty where positions are one number.
+  std::vector<int64_t> mrope_section;
   // The kinds that scale:
   double factor = 1.0;
   std::optional<double> attention_factor;

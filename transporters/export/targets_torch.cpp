@@ -61,6 +61,12 @@ void name_cache_axes(const Cache& cache, ExportTarget& target) {
                          : layer.is_sliding() ? "window"
                                               : "cache_length";
     const std::string part = cache.cross_layers == 0 ? "" : is_cross ? "cross_attention_cache." : "self_attention_cache.";
+    if (!layer.has_keys()) {
+      for (const auto& [name, tensor] : layer.tensors())
+        target.axis_names["cache.layers." + std::to_string(i) + "." + name] = {"batch", ExportTarget::kFixedAxis,
+                                                                               ExportTarget::kFixedAxis};
+      continue;
+    }
     for (const char* name : {"keys", "values"})
       target.axis_names["cache." + part + "layers." + std::to_string(is_cross ? i - own : i) + "." + name] = {
           "batch", ExportTarget::kFixedAxis, length, ExportTarget::kFixedAxis};

@@ -11,15 +11,6 @@ namespace {
 
 const ErrorContext kStage{.stage = "generation"};
 
-// The same values in memory of their own, for what a run writes to.
-ModelInputs copy(const ModelInputs& inputs) {
-  std::vector<at::Tensor> leaves;
-  for (const auto& [path, tensor] : inputs.leaves()) leaves.push_back(tensor.clone());
-  ModelInputs copied = inputs;
-  copied.set_leaves(leaves);
-  return copied;
-}
-
 void check_length(int64_t prompt, int64_t tokens, int64_t length) {
   if (length < prompt + tokens)
     throw Error(kStage, "a cache of " + std::to_string(length) + " tokens is too short for the sample: expected at least " +
@@ -38,11 +29,13 @@ std::vector<GenerationStage> decompose_for_generation(const std::shared_ptr<PreT
   if (const auto length = options.static_cache_length) check_length(session.ids().size(1), tokens, *length);
   std::vector<GenerationStage> stages;
   if (const auto encoder = model->encoder()) stages.push_back({"encoder", encoder, session.encoder_inputs()});
-  stages.push_back({"prefill", model, copy(session.inputs(session.ids()))});
+  const ModelInputs prompt = session.inputs(session.ids()).copied();
+  for (const ModelPart& part : model->parts(prompt)) stages.push_back({part.name, part.model, part.inputs.copied()});
+  stages.push_back({"prefill", model, prompt});
   at::Tensor next = session.step(session.ids()).argmax(-1, /*keepdim=*/true);
   // Of two tokens the second is whatever follows.
   if (options.multi_token_decode) next = at::cat({next, next}, 1);
-  stages.push_back({"decode", model, copy(session.inputs(next))});
+  stages.push_back({"decode", model, session.inputs(next).copied()});
   return stages;
 }
 

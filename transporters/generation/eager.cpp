@@ -63,6 +63,7 @@ EagerSession::EagerSession(const PreTrainedModel& model, const ModelInputs& prom
       first_call_.set(name, prompt.tensor(name));
     }
   }
+  first_mask_ = mask_;
   cache_ = first_cache(model, first_ids_.size(0), static_cache_length_);
 }
 
@@ -97,8 +98,8 @@ bool EagerSession::takes(const std::string& name) const { return has_input(model
 ModelInputs EagerSession::inputs(const at::Tensor& ids) const {
   ModelInputs inputs = every_call_;
   inputs.use_cache = true;
-  const int64_t count = ids.size(1), missing = past_ + count - mask_.size(1);
-  const at::Tensor mask = missing > 0 ? at::cat({mask_, at::ones({mask_.size(0), missing}, at::kLong)}, 1) : mask_;
+  const int64_t count = ids.size(1);
+  const at::Tensor mask = extended_mask(mask_, past_ + count);
   if (model_.encoder() != nullptr) {
     // The decoder's own tokens have no padding.
     inputs.set("decoder_input_ids", ids);
@@ -111,9 +112,16 @@ ModelInputs EagerSession::inputs(const at::Tensor& ids) const {
       if (cache_->is_static())
         set_ready_masks(inputs, mask, count);
       else
-        inputs.set("attention_mask", mask);
+        inputs.set("attention_mask", model_.generation_mask(mask, count));
     }
-    if (takes("position_ids")) inputs.set("position_ids", model_.generation_positions(mask, count, first_call_));
+    if (takes("position_ids")) {
+      ModelInputs first = first_call_;
+      first.set("input_ids", first_ids_);
+      // Of the prompt's rows, since what the first call had (images) has a place in those.
+      const at::Tensor positions =
+          model_.generation_positions(extended_mask(first_mask_, mask.size(1)), count, first);
+      inputs.set("position_ids", rows_.defined() ? positions.index_select(-2, rows_) : positions);
+    }
   }
   inputs.set("cache", *cache_);
   return inputs;
@@ -152,13 +160,14 @@ at::Tensor EagerSession::step(const at::Tensor& ids) {
   cache_ = *cache;
   past_ += ids.size(1);
   // Of the tokens run and those to come next.
-  while (mask_.size(1) <= past_) mask_ = at::cat({mask_, at::ones({mask_.size(0), 1}, at::kLong)}, 1);
+  mask_ = extended_mask(mask_, past_ + 1);
   return output.tensor("logits").select(1, -1);
 }
 
 void EagerSession::reorder(const at::Tensor& rows) {
   const int64_t before = mask_.size(0);
   mask_ = repeated(mask_, rows);
+  rows_ = rows_.defined() ? rows_.index_select(0, rows) : rows;
   std::vector<at::Tensor> tensors;
   for (const auto& [path, tensor] : cache_->tensors())
     tensors.push_back(tensor.dim() > 0 && tensor.size(0) == before ? repeated(tensor, rows) : tensor);

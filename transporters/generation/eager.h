@@ -43,6 +43,8 @@ class EagerSession : public DecodingSession {
   std::optional<Cache> cache_;
   at::Tensor first_ids_;
   at::Tensor mask_;
+  at::Tensor first_mask_;
+  at::Tensor rows_;  // the prompt's row that each row goes on from, [rows]; undefined: as they are
   ModelInputs encoder_inputs_;
   ModelInputs every_call_;  // besides tokens and cache
   ModelInputs first_call_;  // what only the first has

@@ -13,6 +13,7 @@
 #include "transporters/export/metadata.h"
 #include "transporters/generation/cache_layout.h"
 #include "transporters/generation/stage.h"
+#include "transporters/models/grids.h"
 
 namespace transporters {
 namespace {
@@ -36,6 +37,8 @@ struct Generator::State : DecodingSession {
   Tensors cache;
   Tensors encoded;          // outputs of the encoder
   at::Tensor encoder_ids, encoder_mask;
+  at::Tensor first_ids, first_mask;  // of the first call
+  at::Tensor prompt_rows;   // the prompt's row that each row goes on from; undefined: as they are
   at::Tensor mask;          // of all tokens so far, [batch, tokens]
   at::Tensor ids;           // those to run next, [batch, count]
   int64_t past = 0;         // tokens in the cache
@@ -109,7 +112,27 @@ struct Generator::State : DecodingSession {
     return ready_mask(input, kind.empty() ? !layout.buffer_size(false) : kind == "sliding_attention");
   }
 
-  at::Tensor position_ids() const {
+  // What images and videos of the prompt say of its tokens.
+  GridTokens grid_tokens() const { return GridTokens(Config::from_folder(folder)); }
+
+  // Positions in time, height and width follow from the grids of the prompt's images.
+  at::Tensor grid_position_ids() const {
+    ModelInputs first{{"input_ids", first_ids}};
+    for (const char* name : {"image_grid_thw", "video_grid_thw", "mm_token_type_ids"})
+      if (const auto found = given.find(name); found != given.end()) first.set(name, found->second);
+    const at::Tensor positions = grid_tokens().positions_of_call(extended_mask(first_mask, mask.size(1)), ids.size(1), first);
+    return prompt_rows.defined() ? positions.index_select(-2, prompt_rows) : positions;
+  }
+
+  // Only the prompt has tokens of images.
+  at::Tensor token_types() const {
+    if (past > 0) return at::zeros_like(ids);
+    const auto found = given.find("mm_token_type_ids");
+    return found == given.end() ? grid_tokens().types(ids) : found->second;
+  }
+
+  at::Tensor position_ids(const StageInput& input) const {
+    if (input.sizes.size() == 3) return grid_position_ids();
     const auto positions = at::clamp_min(mask.cumsum(-1) - 1, 0);
     return positions.slice(1, past).contiguous();
   }
@@ -125,7 +148,8 @@ struct Generator::State : DecodingSession {
     if (is_of("decoder_attention_mask")) return attention_mask(input, "decoder_attention_mask");
     if (name == "attention_mask" && has_encoder()) return encoder_mask;
     if (is_of("attention_mask")) return attention_mask(input, "attention_mask");
-    if (name == "position_ids" || name == "decoder_position_ids") return position_ids();
+    if (name == "position_ids" || name == "decoder_position_ids") return position_ids(input);
+    if (name == "mm_token_type_ids") return token_types();
     if (name == "cache_position") return at::arange(past, past + ids.size(1), at::kLong);
     if (is_of("encoder_outputs")) {
       const auto found = encoded.find(name.substr(std::string("encoder_outputs.").size()));
@@ -147,8 +171,7 @@ struct Generator::State : DecodingSession {
     Stage* prefill = find("prefill");
     Stage& stage = past == 0 && prefill != nullptr ? *prefill : *find("decode");
     ids = tokens;
-    if (const int64_t missing = past + ids.size(1) - mask.size(1); missing > 0)
-      mask = at::cat({mask, at::ones({mask.size(0), missing}, at::kLong)}, 1);
+    mask = extended_mask(mask, past + ids.size(1));
     Tensors inputs;
     for (const StageInput& input : stage.inputs()) inputs.emplace(input.name, fill(input));
     Tensors outputs = stage.run(inputs);
@@ -165,6 +188,7 @@ struct Generator::State : DecodingSession {
 
   void reorder(const at::Tensor& rows) override {
     const int64_t before = mask.size(0);
+    prompt_rows = prompt_rows.defined() ? prompt_rows.index_select(0, rows) : rows;
     const auto reordered = [&](at::Tensor& tensor) {
       if (tensor.defined() && tensor.dim() > 0 && tensor.size(0) == before) tensor = tensor.index_select(0, rows);
     };
@@ -228,6 +252,9 @@ struct Generator::State : DecodingSession {
     const bool reads_ids = has_encoder() && encoder_reads_ids();
     if (!has_encoder() || reads_ids || !prompt.ids.empty()) std::tie(ids, mask) = padded_batch(prompt.ids, !reads_ids);
     if (has_encoder()) encode(reads_ids, prompt.ids.empty(), has_padding);
+    first_ids = ids;
+    first_mask = mask;
+    prompt_rows = at::Tensor();
     if (const auto room = layout.capacity(); room && ids.size(1) > *room)
       fail("the prompt has " + std::to_string(ids.size(1)) + " tokens, and the cache is made for " +
            std::to_string(*room) + "; export it with a longer --static-cache");

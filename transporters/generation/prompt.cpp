@@ -30,6 +30,11 @@ std::pair<at::Tensor, at::Tensor> padded_batch(const std::vector<TokenIds>& rows
   return {ids, mask};
 }
 
+at::Tensor extended_mask(const at::Tensor& mask, int64_t length) {
+  const int64_t missing = length - mask.size(1);
+  return missing > 0 ? at::cat({mask, at::ones({mask.size(0), missing}, mask.options())}, 1) : mask;
+}
+
 void check_vocabulary(const Prompt& prompt, std::optional<int64_t> vocab_size) {
   for (const TokenIds& row : prompt.ids)
     for (const int64_t id : row)

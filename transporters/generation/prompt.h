@@ -26,6 +26,9 @@ struct Prompt {
 // for an empty one.
 std::pair<at::Tensor, at::Tensor> padded_batch(const std::vector<TokenIds>& rows, bool left);
 
+// The mask of `length` tokens, [rows, length]: those after the ones that `mask` tells of are no padding.
+at::Tensor extended_mask(const at::Tensor& mask, int64_t length);
+
 // Throws Error for an id that is none of a vocabulary of that size; nullopt is a size that is not known.
 void check_vocabulary(const Prompt& prompt, std::optional<int64_t> vocab_size);
 

@@ -53,9 +53,7 @@ double lowest(at::ScalarType dtype) {
 
 at::Tensor finish_mask(at::Tensor mask, const MaskArguments& arguments, const c10::SymInt& key_length) {
   mask = mask.expand_symint({arguments.batch, 1, arguments.query_length, key_length});
-  if (arguments.implementation == AttentionImplementation::Sdpa) return mask;
-  const auto options = at::TensorOptions().dtype(arguments.dtype);
-  return at::where(mask, at::scalar_tensor(0.0, options), at::scalar_tensor(lowest(arguments.dtype), options));
+  return readable_mask(mask, arguments.implementation, arguments.dtype);
 }
 
 // The caller's padding for `key_length` keys from `key_offset` on: [batch, 1, 1, keys]. Layers of fixed size have room
@@ -165,6 +163,12 @@ const Method<at::Tensor(const at::Tensor&, const at::Tensor&, const at::Tensor&,
     attention_method("layers.attention.attention", attend);
 
 }  // namespace
+
+at::Tensor readable_mask(const at::Tensor& allowed, AttentionImplementation implementation, at::ScalarType dtype) {
+  if (implementation == AttentionImplementation::Sdpa) return allowed;
+  const auto options = at::TensorOptions().dtype(dtype);
+  return at::where(allowed, at::scalar_tensor(0.0, options), at::scalar_tensor(lowest(dtype), options));
+}
 
 at::Tensor causal_mask(const MaskArguments& arguments) { return causal(arguments); }
 

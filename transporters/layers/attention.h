@@ -44,6 +44,9 @@ at::Tensor causal_mask(const MaskArguments& arguments);
 // The same where tokens see all that are not padding; undefined when there is nothing to hide.
 at::Tensor bidirectional_mask(const MaskArguments& arguments);
 
+// A mask that is true where attention is allowed, as the implementation reads it.
+at::Tensor readable_mask(const at::Tensor& allowed, AttentionImplementation implementation, at::ScalarType dtype);
+
 // How many keys a mask is for; nullopt without a mask.
 std::optional<c10::SymInt> visible_keys(const at::Tensor& mask);
 

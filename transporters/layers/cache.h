@@ -42,6 +42,9 @@ class CacheLayer {
   // Lets go of keys and values; only for layers of an encoder's states.
   virtual void clear();
 
+  // False for layers that hold a state of fixed size in place of keys and values (state_cache.h).
+  virtual bool has_keys() const { return true; }
+
   // How transformers' class of this layer flattens: its path ("transformers.cache_utils:DynamicLayer"), its tensors by
   // attribute, and its attributes as JSON text in which a tensor is a reference to its place among the cache's leaves.
   virtual std::string python_class() const = 0;

@@ -1,5 +1,6 @@
 #include "transporters/layers/rope.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "transporters/registry/method.h"
@@ -82,6 +83,17 @@ RotaryEmbedding::RotaryEmbedding(const Weights& weights, const Config& config, c
   } else if (p.type == "llama3") {
     inv_freq_ = llama3_frequencies(p, inv_freq_);
   }
+  if (!p.mrope_section.empty()) {
+    std::vector<int64_t> axes;
+    for (size_t i = 0; i < p.mrope_section.size(); ++i)
+      axes.insert(axes.end(), static_cast<size_t>(std::max<int64_t>(p.mrope_section[i], 0)),
+                  static_cast<int64_t>(i % 3));
+    if (static_cast<int64_t>(axes.size()) != dim_ / 2)
+      config.fail("mrope_section", "expected numbers whose sum is " + std::to_string(dim_ / 2) +
+                                       " (half of the rotary size), got " + std::to_string(axes.size()));
+    axes_ = at::tensor(axes, at::kLong);
+    register_buffer("axes", axes_);
+  }
   if (p.type == "dynamic") {
     register_buffer("exponents", exponents_);
   } else {
@@ -109,7 +121,9 @@ at::Tensor RotaryEmbedding::frequencies(const at::Tensor& position_ids) const {
 
 std::pair<at::Tensor, at::Tensor> RotaryEmbedding::forward(const at::Tensor& position_ids, at::ScalarType dtype) const {
   const ModuleScope scope(path());
-  const auto angles = position_ids.unsqueeze(-1).to(at::kFloat) * frequencies(position_ids);
+  const auto places = position_ids.dim() == 3 ? position_ids.index_select(0, axes_).permute({1, 2, 0})
+                                              : position_ids.unsqueeze(-1);
+  const auto angles = places.to(at::kFloat) * frequencies(position_ids);
   const auto both = at::cat({angles, angles}, -1);
   auto cos = both.cos();
   auto sin = both.sin();

@@ -18,7 +18,8 @@ class RotaryEmbedding : public Module {
   // `head_dim` is the size that rotates; `max_position_embeddings` is where dynamic scaling sets in.
   RotaryEmbedding(const Weights& weights, const Config& config, const RopeParameters& parameters, int64_t head_dim,
                   int64_t max_position_embeddings);
-  // position_ids [batch or 1, sequence] -> cos and sin [batch or 1, sequence, head_dim] of `dtype`.
+  // position_ids [batch or 1, sequence] -> cos and sin [batch or 1, sequence, head_dim] of `dtype`. With sections also
+  // position_ids [3, batch, sequence]: those in time, height and width.
   std::pair<at::Tensor, at::Tensor> forward(const at::Tensor& position_ids, at::ScalarType dtype) const;
 
  private:
@@ -31,6 +32,7 @@ class RotaryEmbedding : public Module {
   at::Tensor inv_freq_;   // [head_dim / 2]
   at::Tensor long_inv_freq_;
   at::Tensor exponents_;  // 0, 2/dim, 4/dim, ...
+  at::Tensor axes_;       // of three position_ids, that which each frequency turns by
 };
 
 // Rotates query or key [batch, heads, sequence, head_dim] by halves; a head_dim longer than cos keeps its rest.

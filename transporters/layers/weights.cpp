@@ -59,8 +59,13 @@ WeightStore::WeightStore(const Checkpoint& checkpoint, Naming naming, std::optio
 }
 
 std::string WeightStore::modern_name(std::string name) const {
-  for (const auto& [old, now] : naming_.renames)
-    if (const auto at = name.find(old); at != std::string::npos) name.replace(at, old.size(), now);
+  for (const auto& [old, now] : naming_.renames) {
+    if (old.front() == '^') {
+      if (starts_with(name, std::string_view(old).substr(1))) name.replace(0, old.size() - 1, now);
+    } else if (const auto at = name.find(old); at != std::string::npos) {
+      name.replace(at, old.size(), now);
+    }
+  }
   return name;
 }
 

@@ -27,7 +27,8 @@ class WeightStore {
     std::vector<std::string> optional;
     // Ends of names that are never parameters today, though old checkpoints hold them ("rotary_emb.inv_freq").
     std::vector<std::string> obsolete;
-    // Parts of names that transformers has renamed since: old and new, applied in order.
+    // Parts of names that transformers has renamed since: old and new, applied in order. With a ^ before it the old one
+    // counts at the beginning of a name only.
     std::vector<std::pair<std::string, std::string>> renames;
     // Members whose parameters are float32 in models of float16, as their values would overflow.
     std::vector<std::string> kept_float32 = {};

@@ -5,13 +5,17 @@
 #include "transporters/error.h"
 #include "transporters/models/bart.h"
 #include "transporters/models/bert.h"
+#include "transporters/models/clip.h"
 #include "transporters/models/gemma3.h"
 #include "transporters/models/gpt2.h"
 #include "transporters/models/llama.h"
+#include "transporters/models/llava.h"
+#include "transporters/models/mamba.h"
 #include "transporters/models/mistral.h"
 #include "transporters/models/mixtral.h"
 #include "transporters/models/nllb_moe.h"
 #include "transporters/models/qwen2.h"
+#include "transporters/models/qwen2_vl.h"
 #include "transporters/models/qwen3.h"
 #include "transporters/models/qwen3_moe.h"
 #include "transporters/models/roberta.h"
@@ -51,6 +55,8 @@ const char* task_name(Task task) {
       return "AutoModelForNextSentencePrediction";
     case Task::ImageClassification:
       return "AutoModelForImageClassification";
+    case Task::ImageTextToText:
+      return "AutoModelForImageTextToText";
   }
   return "";
 }
@@ -89,10 +95,14 @@ std::optional<at::ScalarType> checkpoint_dtype(const Config& config, const Check
 // Every layer has a tensor at least; a nonsense number of layers would take all memory before the first is missed.
 void check_layers(const Config& config, const Checkpoint& checkpoint) {
   const auto tensors = static_cast<int64_t>(checkpoint.names().size());
-  for (const char* key : {"num_hidden_layers", "n_layer", "num_layers", "num_decoder_layers", "encoder_layers", "decoder_layers"})
-    if (const int64_t layers = config.positive(key, 1); layers > tensors)
-      config.fail(key, "is " + std::to_string(layers) + ", but the checkpoint has " + std::to_string(tensors) +
+  for (const char* key : {"num_hidden_layers", "n_layer", "num_layers", "num_decoder_layers", "encoder_layers",
+                          "decoder_layers", "depth"})
+    if (config.has(key) && config.positive(key) > tensors)
+      config.fail(key, "is " + std::to_string(config.positive(key)) + ", but the checkpoint has " +
+                           std::to_string(tensors) +
                            " tensors in all; take config.json and weights of the same checkpoint");
+  for (const char* part : {"text_config", "vision_config"})
+    if (config.is_object(part)) check_layers(config.object(part), checkpoint);
 }
 
 }  // namespace
@@ -101,13 +111,18 @@ const std::vector<ModelType>& model_types() {
   static const std::vector<ModelType> types{
       {"bart", bart_classes()},
       {"bert", bert_classes()},
+      {"clip_vision_model", clip_vision_classes()},
       {"gemma3_text", gemma3_text_classes()},
       {"gpt2", gpt2_classes()},
       {"llama", llama_classes()},
+      {"llava", llava_classes()},
+      {"mamba", mamba_classes()},
       {"mistral", mistral_classes()},
       {"mixtral", mixtral_classes()},
       {"nllb-moe", nllb_moe_classes()},
       {"qwen2", qwen2_classes()},
+      {"qwen2_vl", qwen2_vl_classes()},
+      {"qwen2_vl_text", qwen2_vl_text_classes()},
       {"qwen3", qwen3_classes()},
       {"qwen3_moe", qwen3_moe_classes()},
       {"roberta", roberta_classes()},
@@ -153,7 +168,10 @@ std::shared_ptr<PreTrainedModel> load_model(const std::string& folder, const Mod
   context.dtype = dtype.value_or(at::kFloat);
   WeightStore store(checkpoint, model_class.naming, context.dtype);
   for (const auto& [name, other] : model_class.always_tied) store.tie(name, other);
-  if (config.boolean("tie_word_embeddings", model_class.ties_by_default))
+  // Older configs of models of several parts say it in that of the text.
+  const bool text_ties =
+      config.is_object("text_config") && config.object("text_config").boolean("tie_word_embeddings", false);
+  if (text_ties || config.boolean("tie_word_embeddings", model_class.ties_by_default))
     for (const auto& [name, other] : model_class.tied) store.tie(name, other);
   auto model = model_class.make(Weights(store), context);
   model->set_unused_tensors(store.finish());

@@ -24,6 +24,7 @@ enum class Task {
   MultipleChoice,
   NextSentencePrediction,
   ImageClassification,
+  ImageTextToText,
 };
 
 // One transformers class, and how its checkpoints name things.
@@ -87,5 +88,6 @@ using AutoModelForQuestionAnswering = AutoModelFor<Task::QuestionAnswering>;
 using AutoModelForMultipleChoice = AutoModelFor<Task::MultipleChoice>;
 using AutoModelForNextSentencePrediction = AutoModelFor<Task::NextSentencePrediction>;
 using AutoModelForImageClassification = AutoModelFor<Task::ImageClassification>;
+using AutoModelForImageTextToText = AutoModelFor<Task::ImageTextToText>;
 
 }  // namespace transporters

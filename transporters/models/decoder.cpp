@@ -122,7 +122,7 @@ class DecoderPreTrainedModel : public PreTrainedModel {
     const std::vector<std::string> tokens{"batch", "sequence"};
     return {{"input_ids", at::kLong, tokens},
             {"attention_mask", at::kLong, {"batch", "total_sequence"}},
-            {"position_ids", at::kLong, tokens},
+            {"position_ids", at::kLong, settings_.rope.mrope_section.empty() ? tokens : kGridPositionAxes},
             {"inputs_embeds", dtype(), {"batch", "sequence", ""}}};
   }
 
@@ -177,16 +177,18 @@ class DecoderModel : public DecoderPreTrainedModel {
     return output;
   }
 
+  at::Tensor embed(const at::Tensor& ids) const override {
+    const auto x = embed_tokens->forward(ids);
+    return embedding_scale_ == 1.0 ? x : x * embedding_scale_;
+  }
+
   Result run(const ModelInputs& inputs) const {
     const ModuleScope scope(path());
     check_ids_or_embeds(inputs);
     Result result;
     result.cache = start_cache(inputs);
     auto x = inputs.tensor("inputs_embeds");
-    if (!x.defined()) {
-      x = embed_tokens->forward(inputs.tensor("input_ids"));
-      if (embedding_scale_ != 1.0) x = x * embedding_scale_;
-    }
+    if (!x.defined()) x = embed(inputs.tensor("input_ids"));
     const CacheLayer* past = result.cache ? result.cache->layers.front().get() : nullptr;
     auto positions = inputs.tensor("position_ids");
     MaskArguments mask;
@@ -194,7 +196,14 @@ class DecoderModel : public DecoderPreTrainedModel {
     mask.dtype = x.scalar_type();
     mask.batch = x.sym_size(0);
     mask.query_length = x.sym_size(1);
-    mask.position_ids = positions;
+    if (positions.defined() && positions.dim() == 3) {
+      // Those in time, height and width, with those that count tokens before them or without.
+      const bool has_text = positions.sym_size(0).expect_int() == 4;
+      if (has_text) mask.position_ids = positions.select(0, 0);
+      if (has_text) positions = positions.narrow(0, 1, 3);
+    } else {
+      mask.position_ids = positions;
+    }
     if (!positions.defined())
       positions = default_position_ids(x.sym_size(1), past == nullptr ? c10::SymInt(0) : past->length());
 
@@ -237,6 +246,7 @@ class DecoderForCausalLM : public DecoderPreTrainedModel {
   }
 
   bool generates() const override { return true; }
+  at::Tensor embed(const at::Tensor& ids) const override { return model->embed(ids); }
 
   ModelOutput forward(const ModelInputs& inputs) const override {
     check_inputs(inputs);

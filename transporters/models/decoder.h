@@ -62,6 +62,9 @@ struct DecoderSettings {
   std::vector<std::string> mask_kinds() const;
 };
 
+// Axes of "position_ids" with positions in time, height and width, and with those of text before them.
+inline const std::vector<std::string> kGridPositionAxes{"=", "batch", "sequence"};
+
 // Windows by the config's "layer_types"; without them `is_sliding(layer)` decides. A sliding layer needs a window.
 std::vector<std::optional<int64_t>> layer_windows(const Config& config, int64_t num_layers,
                                                   std::optional<int64_t> window,

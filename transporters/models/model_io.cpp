@@ -103,7 +103,12 @@ std::vector<TreeSpec> NamedValues::field_specs() const {
     } else if (const auto* dict = std::get_if<TensorDict>(&value)) {
       std::vector<std::string> keys;
       for (const auto& [key, tensor] : dict->entries) keys.push_back(key);
-      specs.push_back(TreeSpec::dict(keys, std::vector<TreeSpec>(keys.size(), TreeSpec::leaf())));
+      std::vector<TreeSpec> leaves(keys.size(), TreeSpec::leaf());
+      if (dict->type == kTuple) {
+        specs.push_back(TreeSpec::tuple(std::move(leaves)));
+        continue;
+      }
+      specs.push_back(TreeSpec::dict(keys, std::move(leaves)));
       if (!dict->type.empty()) specs.back().type = dict->type;
     } else {
       specs.push_back(TreeSpec::leaf());
@@ -116,6 +121,14 @@ ModelInputs::ModelInputs(std::initializer_list<std::pair<std::string, at::Tensor
   for (const auto& [name, tensor] : tensors) set(name, tensor);
 }
 
+ModelInputs ModelInputs::copied() const {
+  std::vector<at::Tensor> tensors;
+  for (const auto& [path, tensor] : leaves()) tensors.push_back(tensor.clone());
+  ModelInputs copy = *this;
+  copy.set_leaves(tensors);
+  return copy;
+}
+
 TreeSpec ModelInputs::spec() const {
   return TreeSpec::tuple({TreeSpec::tuple({}), TreeSpec::dict(names(), field_specs())});
 }
@@ -123,7 +136,15 @@ TreeSpec ModelInputs::spec() const {
 ModelOutput::ModelOutput(const std::string& type)
     : type_(type.find('.') == std::string::npos ? "transformers.modeling_outputs." + type : type) {}
 
+ModelOutput ModelOutput::of_tensor(at::Tensor tensor) {
+  ModelOutput output("");
+  output.type_.clear();
+  output.set("output", std::move(tensor));
+  return output;
+}
+
 TreeSpec ModelOutput::spec() const {
+  if (type_.empty()) return TreeSpec::leaf();
   // A model output flattens like a dict: its context is the list of field names.
   TreeSpec spec = TreeSpec::dict(names(), field_specs());
   spec.type = type_;

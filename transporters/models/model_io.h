@@ -19,11 +19,13 @@ namespace transporters {
 // Tensors by name, such as a mask for each kind of attention, or a model's output that is another's input.
 struct TensorDict {
   std::vector<NamedTensor> entries;
-  // The dotted path of a transformers ModelOutput; "" for a dictionary.
+  // The dotted path of a transformers ModelOutput; "" for a dictionary; kTuple for a tuple, whose entries are "0", "1", ...
   std::string type = {};
   // Undefined when there is none.
   at::Tensor find(const std::string& name) const;
 };
+
+inline constexpr const char* kTuple = "builtins.tuple";
 
 using ModelValue = std::variant<at::Tensor, Cache, TensorDict>;
 
@@ -63,6 +65,8 @@ class ModelInputs : public NamedValues {
  public:
   ModelInputs() = default;
   ModelInputs(std::initializer_list<std::pair<std::string, at::Tensor>> tensors);
+  // The same values in memory of their own, for what a run writes to.
+  ModelInputs copied() const;
   // Structure of (args, kwargs): ((), {name: ...}).
   TreeSpec spec() const;
 
@@ -77,6 +81,9 @@ class ModelOutput : public NamedValues {
  public:
   // `type` is the class's dotted path; a bare name stands for one of transformers.modeling_outputs.
   explicit ModelOutput(const std::string& type);
+  // A tensor that is returned as it is, called "output".
+  static ModelOutput of_tensor(at::Tensor tensor);
+  // "" for a tensor as it is.
   const std::string& type() const { return type_; }
   TreeSpec spec() const;
 

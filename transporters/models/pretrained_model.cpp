@@ -61,6 +61,10 @@ at::Tensor PreTrainedModel::generation_positions(const at::Tensor& mask, int64_t
   return positions.narrow(1, positions.size(1) - count, count).contiguous();
 }
 
+at::Tensor PreTrainedModel::embed(const at::Tensor& /*ids*/) const {
+  throw Error(architecture_ + " has no embeddings of token ids");
+}
+
 at::Tensor attention_mask(const ModelInputs& inputs, bool sliding) {
   const TensorDict* masks = inputs.dict("attention_mask");
   if (masks == nullptr) return inputs.tensor("attention_mask");

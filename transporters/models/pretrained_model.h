@@ -23,7 +23,7 @@ struct LoadOptions {
 struct InputInfo {
   std::string name;
   at::ScalarType dtype = at::kLong;
-  // What each axis is: "batch", "sequence", ...; "" for one of fixed size.
+  // What each axis is: "batch", "sequence", ...; "" for one without a name, "=" for one that no export makes dynamic.
   std::vector<std::string> axes;
 };
 
@@ -32,6 +32,15 @@ struct PositionTable {
   std::string key;      // of config.json
   int64_t size = 0;     // what the key says
   int64_t longest = 0;  // tokens that positions count when the caller gives none
+};
+
+class PreTrainedModel;
+
+// A part of a model that is a graph of its own while the model generates, and what it is called with.
+struct ModelPart {
+  std::string name;  // as transformers' exporters name components: "image_encoder"
+  std::shared_ptr<PreTrainedModel> model;
+  ModelInputs inputs;
 };
 
 // What every module of a model needs to know.
@@ -68,6 +77,14 @@ class PreTrainedModel : public Module {
   // The part that reads the prompt, of models that have an encoder for it; null otherwise. Its output is their input
   // "encoder_outputs".
   virtual std::shared_ptr<PreTrainedModel> encoder() const { return nullptr; }
+  // The parts, in the order that they run in, with what they are called with while forward(inputs) runs; empty for models
+  // that are one graph.
+  virtual std::vector<ModelPart> parts(const ModelInputs& /*inputs*/) const { return {}; }
+  // What "inputs_embeds" stands for: the embeddings of token ids. Throws Error for a model without.
+  virtual at::Tensor embed(const at::Tensor& ids) const;
+  // While generating: "attention_mask" of a call with the last `count` of the tokens that `mask`, [batch, tokens], tells
+  // the padding of; undefined for none.
+  virtual at::Tensor generation_mask(const at::Tensor& mask, int64_t /*count*/) const { return mask; }
   // While generating: "position_ids" of a call with the last `count` of the tokens that `mask`, [batch, tokens], tells
   // the padding of. `first` is what the first call was given.
   virtual at::Tensor generation_positions(const at::Tensor& mask, int64_t count, const ModelInputs& first) const;

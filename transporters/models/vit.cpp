@@ -7,6 +7,7 @@
 #include "transporters/layers/linear.h"
 #include "transporters/layers/mlp.h"
 #include "transporters/layers/norm.h"
+#include "transporters/models/multimodal.h"
 
 namespace transporters {
 namespace {
@@ -81,29 +82,13 @@ class ViTEmbeddings : public Module {
 
   at::Tensor forward(const at::Tensor& pixels) const {
     const ModuleScope scope(path());
-    check(pixels);
+    check_image(pixels, settings_.channels, settings_.image);
     const auto patches = patch_embeddings->forward(pixels.to(cls_token.scalar_type()));
     const auto cls = cls_token.expand_symint({pixels.sym_size(0), -1, -1});
     return at::cat({cls, patches}, 1) + position_embeddings;
   }
 
  private:
-  void check(const at::Tensor& pixels) const {
-    if (pixels.dim() != 4)
-      throw Error("'pixel_values': expected 4 axes (batch, channels, height, width), got " +
-                  std::to_string(pixels.dim()));
-    const int64_t expected[] = {settings_.channels, settings_.image.first, settings_.image.second};
-    const char* const names[] = {"channels", "height", "width"};
-    for (int64_t i = 0; i < 3; ++i) {
-      // A size that is dynamic while tracing is thereby known to be this one.
-      const c10::SymInt got = pixels.sym_size(i + 1);
-      if (!got.sym_eq(expected[i]).expect_true(__FILE__, __LINE__))
-        throw Error("'pixel_values': expected " + std::string(names[i]) + " " + std::to_string(expected[i]) + ", got " +
-                    std::to_string(got.guard_int(__FILE__, __LINE__)) +
-                    "; resize the image, positions are not interpolated");
-    }
-  }
-
   ViTSettings settings_;
   at::Tensor cls_token, position_embeddings;
   std::shared_ptr<ViTPatchEmbeddings> patch_embeddings;
@@ -179,9 +164,7 @@ class ViTPreTrainedModel : public PreTrainedModel {
   // Images have one size: `sequence` is not used.
   ModelInputs example_inputs(int64_t batch, int64_t /*sequence*/) const override {
     const ViTSettings s(config());
-    const int64_t count = batch * s.channels * s.image.first * s.image.second;
-    const auto values = at::remainder(at::arange(count, at::kFloat) * 7, 255) / 127.5 - 1.0;
-    return {{"pixel_values", values.view({batch, s.channels, s.image.first, s.image.second}).to(dtype())}};
+    return {{"pixel_values", example_pixels({batch, s.channels, s.image.first, s.image.second}, dtype())}};
   }
 
  protected:

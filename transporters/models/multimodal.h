@@ -1,0 +1,52 @@
+// What models of images and text share.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "transporters/layers/linear.h"
+#include "transporters/models/pretrained_model.h"
+
+namespace transporters {
+
+// Throws Error unless `pixels` is [images, channels, height, width] of these sizes; dynamic ones are thereby known to be
+// them.
+void check_image(const at::Tensor& pixels, int64_t channels, std::pair<int64_t, int64_t> size);
+
+// Numbers in -1 to 1, the same for the same sizes.
+at::Tensor example_pixels(at::IntArrayRef sizes, at::ScalarType dtype);
+
+// Rows of `sequence` text tokens, with `count` tokens `special` behind the first.
+at::Tensor example_ids_with_images(int64_t batch, int64_t sequence, int64_t vocab_size, std::optional<int64_t> pad,
+                                   int64_t special, int64_t count);
+
+// Throws Error with the message unless the tensor's number is `expected`; a program asserts it.
+void expect_count(const at::Tensor& count, const c10::SymInt& expected, const std::string& message);
+
+// `embeds` [batch, sequence, hidden] with the features [count, hidden] one after the other where `ids` has `special`.
+// Throws Error unless there are as many of one as of the other, and a program asserts it.
+at::Tensor merge_features(const at::Tensor& embeds, const at::Tensor& ids, int64_t special, const at::Tensor& features);
+
+// What a model of text takes of the inputs of a model of images and text: mask, positions, cache, and these embeddings.
+ModelInputs text_inputs(const ModelInputs& inputs, const at::Tensor& embeds);
+
+// A linear layer that is a component of its own.
+class LinearModel : public PreTrainedModel {
+ public:
+  LinearModel(const Weights& weights, const ModelContext& context, int64_t in_features, int64_t out_features);
+  at::Tensor forward(const at::Tensor& x) const;
+  ModelOutput forward(const ModelInputs& inputs) const override;
+  std::vector<InputInfo> inputs() const override;
+  ModelInputs example_inputs(int64_t batch, int64_t sequence) const override;
+
+ private:
+  at::Tensor weight;
+};
+
+// The base model of that type for a part of the config ("text_config"). Throws Error for a type without one.
+std::shared_ptr<PreTrainedModel> make_part(const Weights& weights, const ModelContext& context, const Config& part,
+                                           const std::string& model_type);
+
+}  // namespace transporters
