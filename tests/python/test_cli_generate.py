@@ -312,8 +312,6 @@ def test_an_earlier_export_goes(cli, tiny_checkpoint, tmp_path):
 @pytest.mark.parametrize("format", FORMATS)
 @pytest.mark.parametrize("model_type", ["gemma3_text", "t5"])
 def test_verify_runs_the_loop(cli, exports, tiny_checkpoint, model_type, format, kind):
-    if model_type == "t5" and kind != "dynamic":
-        pytest.skip("t5 has no native cache of fixed size")
     folder = exports(model_type, format, *KINDS[kind])
     result = json.loads(cli("verify", folder, "--reference", tiny_checkpoint(model_type), "--json").stdout)
     assert result["ok"]
