@@ -64,11 +64,18 @@ def _len(value: Any):
     return builtins.len(value)
 
 
-def _extreme(original, symbolic):
+def _is_real_number(value: Any) -> bool:
+    """What item() gives for a real number of the data."""
+    return isinstance(value, torch.Tensor) and value.dim() == 0 and value.is_floating_point() and _C.is_traced(value)
+
+
+def _extreme(original, symbolic, of_tensors):
     def extreme(*args, **kwargs):
         values = args
         if len(args) == 1 and isinstance(args[0], (list, tuple, torch.Size)):
             values = args[0]
+        if not kwargs and len(values) > 1 and any(_is_real_number(value) for value in values):
+            return functools.reduce(of_tensors, (torch.as_tensor(value) for value in values))
         numbers = all(isinstance(v, (builtins.int, builtins.float, *_SYMBOLS)) for v in values)
         if not kwargs and values and numbers and any(isinstance(v, _SYMBOLS) for v in values):
             return functools.reduce(symbolic, values)
@@ -81,8 +88,8 @@ _REPLACEMENTS = {
     "int": _Int,
     "float": _Float,
     "len": _len,
-    "max": _extreme(builtins.max, torch.sym_max),
-    "min": _extreme(builtins.min, torch.sym_min),
+    "max": _extreme(builtins.max, torch.sym_max, torch.maximum),
+    "min": _extreme(builtins.min, torch.sym_min, torch.minimum),
 }
 
 

@@ -28,7 +28,8 @@ def _tolist(original):
 
 def _item(original):
     def item(self):
-        return _C.item(self) if _C.is_traced(self) else original(self)
+        # A parameter is no traced tensor, but its number is one of the program's too.
+        return _C.item(self) if _C.is_traced(self) or self.is_floating_point() else original(self)
 
     return item
 

@@ -271,7 +271,7 @@ def test_a_single_pt2_has_each_weight_once(cli, large, tmp_path):
     assert generate(cli, tmp_path, prompts, 6, "--eos", 9999)["tokens"] == expected(large, prompts, 6, 9999)
     assert "prefill" in cli("inspect", tmp_path).stdout
     several = cli("export", tmp_path / "model.pt2", "--to", "onnx", "--out", tmp_path / "onnx", code=1)
-    assert "expected one; choose from 'decode', 'prefill'" in several.stderr
+    assert "expected one; choose from 'prefill', 'decode'" in several.stderr
     cli("export", tmp_path / "model.pt2", "--to", "onnx", "--component", "decode", "--out", tmp_path / "onnx")
     cli("verify", tmp_path / "onnx", "--reference", tmp_path / "model.pt2", code=1)
 
@@ -327,7 +327,7 @@ def test_verify_of_fixed_sizes_tries_those(cli, tiny_checkpoint, tmp_path):
     failed = cli("verify", tmp_path, code=2)
     assert "--reference" in failed.stderr
     runs = json.loads(cli("verify", tmp_path, "--reference", checkpoint, "--json").stdout)["runs"]
-    assert [(run["batch"], run["length"]) for run in runs] == [(3, 4)]
+    assert [(run["batch"], run["length"], run["steps"]) for run in runs] == [(3, 4, 2)]
 
 
 # ── What is refused ──
