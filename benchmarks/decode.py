@@ -38,12 +38,13 @@ def export_theirs(checkpoint: Path, out: Path, static: int | None) -> Path:
 
     model = transformers.AutoModelForCausalLM.from_pretrained(checkpoint, dtype="float32").eval()
     ids = torch.arange(3, 13).view(2, 5)
-    mask = torch.ones_like(ids)
-    mask[0, 0] = 0
     options = {}
     if static:
+        ids = ids[:1]  # its graph for such a cache takes the sample's batch only
         cache = transformers.GenerationConfig(cache_implementation="static", max_cache_len=static)
         options = {"generation_config": cache, "multi_token_decode": True}
+    mask = torch.ones_like(ids)
+    mask[0, 0] = 0
     exported = OnnxExporter().export_for_generation(
         model, {"input_ids": ids, "attention_mask": mask}, OnnxConfig(dynamic=True), **options
     )
