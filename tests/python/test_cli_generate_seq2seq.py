@@ -82,9 +82,11 @@ def expected(checkpoint, given, count=NEW, **options):
     return tokens[:, -count:].tolist()
 
 
-@pytest.mark.parametrize("kind", KINDS)
+CASES = [(m, kind) for m in MODELS for kind in KINDS if m != "nllb-moe" or "static" not in kind]
+
+
+@pytest.mark.parametrize("model_type,kind", CASES)
 @pytest.mark.parametrize("format", FORMATS)
-@pytest.mark.parametrize("model_type", MODELS)
 def test_tokens_are_those_of_transformers(cli, exports, checkpoints, tmp_path, model_type, format, kind):
     """kcosta42/Marian-ONNX-Converter#2"""
     folder = exports(model_type, format, *KINDS[kind])
@@ -96,7 +98,7 @@ def test_tokens_are_those_of_transformers(cli, exports, checkpoints, tmp_path, m
         result = generate(cli, folder, prompts)
         assert result["tokens"] == wanted
         assert result["stopped"] == "max_new_tokens" and result["steps"] == NEW - 1
-    assert model_type == "t5" or len({token for row in wanted for token in row}) > 4  # tokens that tell something
+    assert model_type == "t5" or len({token for row in wanted for token in row}) > 2  # tokens that tell something
 
 
 @pytest.mark.parametrize("model_type", MODELS)
@@ -115,8 +117,7 @@ def test_beams_are_those_of_transformers(cli, exports, checkpoints, tmp_path, mo
     assert result["tokens"] == wanted
 
 
-@pytest.mark.parametrize("kind", ["dynamic", "static"])
-@pytest.mark.parametrize("model_type", MODELS)
+@pytest.mark.parametrize("model_type,kind", [case for case in CASES if "multi" not in case[1]])
 def test_a_step_reads_the_encoders_keys_and_leaves_them_alone(exports, model_type, kind):
     """huggingface/optimum-executorch#187, huggingface/optimum#869, #872, microsoft/onnxruntime#23549"""
     import onnx
@@ -150,3 +151,40 @@ def test_a_full_cache_stops_clearly(cli, exports, checkpoints, tmp_path):
         assert result["stopped"] == "cache_full"
         assert result["tokens"][0][:6] == expected(checkpoints("bart"), given)[0][:6]
         assert len(result["tokens"][0]) == 7
+
+
+def test_a_model_whose_cache_grows_only(cli, checkpoints, tmp_path):
+    """With one, transformers generates other tokens than without: places that are not filled yet count as padding."""
+    folder = checkpoints("nllb-moe")
+    arguments = ["--to", "onnx", "--generation", "--dynamic", "--static-cache", 8, "--out", tmp_path / "out"]
+    assert "NllbMoeForConditionalGeneration has no cache of fixed size" in cli("export", folder, *arguments, code=1).stderr
+
+
+@pytest.mark.parametrize("model_type", ["t5", "bart", "whisper"])
+def test_static_caches_are_written_as_transformers_writes_them(exports, checkpoints, model_type):
+    """The structure that the manifest tells of, with what is empty before the first call."""
+    from transformers.exporters.exporter_dynamo import _pytree_flatten
+
+    manifest = json.loads((exports(model_type, "dynamo", "--static-cache", CACHE) / "export.json").read_text())
+    model = load(checkpoints(model_type))
+    heads, size = 4, 8
+    cache = transformers.EncoderDecoderCache(
+        *(transformers.StaticCache(config=model.config.get_text_config(decoder=True), max_cache_len=n) for n in (CACHE, 0))
+    )
+    for stage in ("prefill", "decode"):
+        kwargs = json.loads(manifest["components"][stage]["metadata"]["in_spec"])[1]["children_spec"][1]
+        place = json.loads(kwargs["context"]).index("cache")
+        found = json.loads(kwargs["children_spec"][place]["context"])["s"]
+        if stage == "decode":
+            for part in (cache.self_attention_cache, cache.cross_attention_cache):
+                part.early_initialization(2, heads, size, torch.float32, "cpu")
+            cache.is_updated = dict.fromkeys(cache.is_updated, True)
+            for layer in found["cross_attention_cache"]["s"]["layers"]:
+                assert layer["s"].pop("max_cache_len") > 0
+        else:
+            cache.self_attention_cache.early_initialization(2, heads, size, torch.float32, "cpu")
+        wanted = json.loads(json.dumps(_pytree_flatten(cache)[1]))["s"]
+        if stage == "decode":
+            for layer in wanted["cross_attention_cache"]["s"]["layers"]:
+                del layer["s"]["max_cache_len"]
+        assert found == wanted

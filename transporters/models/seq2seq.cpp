@@ -158,6 +158,7 @@ std::optional<Cache> Seq2SeqPreTrainedModel::empty_cache() const {
 }
 
 std::optional<Cache> Seq2SeqPreTrainedModel::static_cache(int64_t batch, int64_t length) const {
+  if (!settings_.has_static_cache) return std::nullopt;
   const auto& decoder = settings_.decoder;
   const int64_t head_dim = settings_.hidden_size / decoder.heads;
   const auto layers = static_cast<size_t>(decoder.layers);

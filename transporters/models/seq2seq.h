@@ -57,6 +57,7 @@ struct Seq2SeqSettings {
   bool shares_embedding = true;
   // Tokens of the decoder are, when none are given, the encoder's after a start token.
   bool decodes_prompt = false;
+  bool has_static_cache = true;
   bool takes_positions = false;  // of the decoder's tokens, as "decoder_position_ids"
   // Names in checkpoints.
   std::string cross_attention = "encoder_attn";
