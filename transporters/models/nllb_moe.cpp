@@ -211,7 +211,8 @@ Seq2SeqSettings settings(const Config& config) {
   if (config.boolean("scale_embedding", true)) s.embedding_scale = std::sqrt(static_cast<double>(s.hidden_size));
   s.norms_first = true;
   s.encoder_clamp = s.decoder_clamp = Seq2SeqSettings::Clamp::WhenNotFinite;
-  // The router takes the end of a mask for padding, and places that are not filled yet are there.
+  // The router takes the end of a mask for padding, and places that are not filled yet are there: with such a cache
+  // transformers generates other tokens than without.
   s.has_static_cache = false;
   s.cross_attention = "cross_attention";
   s.feed_forward_norm = "ff_layer_norm";
