@@ -87,7 +87,8 @@ def calls_of(name, dtype="float32"):
 
 
 @pytest.mark.parametrize(
-    "name,attention", [("mamba", "sdpa"), ("llava", "sdpa"), ("llava", "eager"), ("qwen2_vl", "sdpa"), ("qwen2_vl", "eager")]
+    "name,attention",
+    [("mamba", "sdpa"), ("llava", "sdpa"), ("llava", "eager"), ("qwen2_vl", "sdpa"), ("qwen2_vl", "eager")],
 )
 def test_eager(checkpoint, eager_forward, name, attention):  # noqa: F811
     run_both(eager_forward, checkpoint(name), calls_of(name), attention=attention)
@@ -256,7 +257,7 @@ def exports(cli, checkpoint, tmp_path_factory):
 
 
 def export_calls(name):
-    """What the examples that are traced have, at other sizes: they have two rows of five tokens, with an image or without."""
+    """At other sizes than the traced examples, which have two rows of five tokens."""
     calls = [models.inputs(name, batch, length, padding) for batch, length, padding in [(1, 7, 0), (3, 12, 2)]]
     if name == "mamba":
         calls += [models.inputs(name, 3, length) for length in (1, 2)]
@@ -356,7 +357,8 @@ def expected_tokens(folder, call):
 
 def generated(cli, folder, call, tmp_path, *more):
     rows = [ids[mask.bool()].tolist() for ids, mask in zip(call["input_ids"], call["attention_mask"])]
-    options = [*more, "--ids", ";".join(",".join(map(str, row)) for row in rows), "--max-new-tokens", NEW, "--eos", "1000"]
+    ids = ";".join(",".join(map(str, row)) for row in rows)
+    options = [*more, "--ids", ids, "--max-new-tokens", NEW, "--eos", "1000"]
     rest = {name: value for name, value in call.items() if name not in ("input_ids", "attention_mask")}
     rest.pop("mm_token_type_ids", None)  # follow from the ids
     if rest:
@@ -366,7 +368,7 @@ def generated(cli, folder, call, tmp_path, *more):
 
 
 def prompts_of(name):
-    calls = [models.inputs(name, batch, length, padding) for batch, length, padding in [(1, 7, 0), (2, 9, 2), (3, 11, 1)]]
+    calls = [models.inputs(name, *sizes) for sizes in [(1, 7, 0), (2, 9, 2), (3, 11, 1)]]
     if name == "mamba":
         calls.append(models.inputs(name, 2, 2))
     if name == "qwen2_vl":
@@ -393,7 +395,7 @@ KINDS = {
 @pytest.mark.parametrize("name", NAMES)
 def test_tokens_of_exports(cli, checkpoint, exports, tmp_path, name, format, kind):
     if name == "mamba" and "static" in kind:
-        arguments = ["export", checkpoint(name), "--to", format, "--generation", "--out", tmp_path / "out", *KINDS[kind]]
+        arguments = ["export", checkpoint(name), "--to", format, "--generation", "--out", tmp_path, *KINDS[kind]]
         assert "MambaForCausalLM has no cache of fixed size" in cli(*arguments, code=1).stderr
         return
     folder = exports(name, format, "--generation", *KINDS[kind])
