@@ -1,6 +1,8 @@
 #include <doctest/doctest.h>
 
 #include "transporters/error.h"
+#include "transporters/layers/recurrence.h"
+#include "transporters/layers/state_cache.h"
 #include "transporters/models/model_io.h"
 
 namespace tp = transporters;
@@ -49,6 +51,61 @@ TEST_CASE("an update changes the cache it is made on, not the one it was copied 
   const auto [keys, first] = copy.layers[0]->mask_sizes(2);
   CHECK(keys == 7);
   CHECK(first == 0);
+}
+
+TEST_CASE("outputs that are a tensor or have a tuple") {
+  const auto alone = tp::ModelOutput::of_tensor(at::zeros({2}));
+  CHECK(paths(alone) == std::vector<std::string>{"output"});
+  CHECK(alone.spec().is_leaf());
+  tp::ModelOutput output("BaseModelOutput");
+  output.set("hidden_states", tp::TensorDict{{{"0", at::zeros({1})}, {"1", at::ones({1})}}, tp::kTuple});
+  CHECK(paths(output) == std::vector<std::string>{"hidden_states.0", "hidden_states.1"});
+  CHECK(output.spec().children.at(0).type == "builtins.tuple");
+  CHECK(output.spec().leaf_paths() == paths(output));
+}
+
+TEST_CASE("copied inputs have memory of their own") {
+  tp::ModelInputs inputs{{"input_ids", at::zeros({2, 1}, at::kLong)}};
+  inputs.use_cache = true;
+  const auto copy = inputs.copied();
+  inputs.tensor("input_ids").fill_(1);
+  CHECK(copy.tensor("input_ids").sum().item<int64_t>() == 0);
+  CHECK(copy.use_cache == true);
+}
+
+TEST_CASE("a layer of states keeps the last inputs of a convolution, zeros before the first") {
+  tp::Cache cache;
+  cache.layers.push_back(std::make_unique<tp::StateLayer>(3));
+  auto& layer = static_cast<tp::StateLayer&>(*cache.layers[0]);
+  CHECK(cache.tensors().empty());
+  CHECK(cache.spec().leaf_paths().empty());
+  const auto row = [](std::vector<float> values) {
+    return at::tensor(values).view({1, 1, static_cast<int64_t>(values.size())});
+  };
+  CHECK(layer.update_convolution(row({1, 2})).equal(row({0, 0, 0, 1, 2})));
+  layer.set_recurrence(at::ones({1, 1, 4}));
+  CHECK(cache.tensors()[0].second.equal(row({0, 1, 2})));
+  const auto before = cache;
+  CHECK(layer.update_convolution(row({3})).equal(row({0, 1, 2, 3})));
+  CHECK(cache.tensors()[0].second.equal(row({1, 2, 3})));
+  CHECK(before.tensors()[0].second.equal(row({0, 1, 2})));
+  CHECK(cache.spec().leaf_paths() ==
+        std::vector<std::string>{"layers.0.conv_states.0", "layers.0.recurrent_states.0"});
+  CHECK_THROWS_AS(layer.length(), tp::InternalError);
+  CHECK_THROWS_AS(layer.update(row({1}), row({1})), tp::InternalError);
+}
+
+TEST_CASE("a recurrence is that of a loop, at every length") {
+  at::manual_seed(0);
+  for (const int64_t length : {1, 2, 3, 8, 13}) {
+    const auto factors = at::rand({2, length, 3}), additions = at::randn({2, length, 3}), start = at::randn({2, 3});
+    const auto [products, states] = tp::linear_recurrence(factors, additions, 1);
+    auto state = start;
+    for (int64_t i = 0; i < length; ++i) {
+      state = factors.select(1, i) * state + additions.select(1, i);
+      CHECK(at::allclose((states + products * start.unsqueeze(1)).select(1, i), state, 1e-4, 1e-5));
+    }
+  }
 }
 
 TEST_CASE("the spec of an output with a cache is transformers'") {

@@ -26,8 +26,8 @@ struct ClipVisionSettings {
         eps(config.non_negative_real("layer_norm_eps", 1e-5)),
         activation(transporters::activation(config, "hidden_act", "quick_gelu")) {
     if (hidden_size % num_heads != 0)
-      config.fail("hidden_size", "expected a multiple of num_attention_heads (" + std::to_string(num_heads) + "), got " +
-                                     std::to_string(hidden_size));
+      config.fail("hidden_size", "expected a multiple of num_attention_heads (" + std::to_string(num_heads) +
+                                     "), got " + std::to_string(hidden_size));
     if (image.first < patch.first || image.second < patch.second)
       config.fail("patch_size", "expected at most the image's size (" + std::to_string(image.first) + " x " +
                                     std::to_string(image.second) + "), got " + std::to_string(patch.first) + " x " +

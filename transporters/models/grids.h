@@ -27,9 +27,9 @@ struct GridPositions {
   at::Tensor positions;
   at::Tensor offsets;
 };
-// Every run of one of `kinds` in `types`, [batch, sequence], takes the next of that kind's grids, [grids, 3], in tokens.
-// All others are text, which counts on by one a token, where a grid counts by the larger of its height and width. `mask`
-// is 0 for tokens that don't count, and may be undefined.
+// Every run of one of `kinds` in `types`, [batch, sequence], takes the next of that kind's grids, [grids, 3], in
+// tokens. All others are text, which counts on by one a token, where a grid counts by the larger of its height and
+// width. `mask` is 0 for tokens that don't count, and may be undefined.
 GridPositions grid_positions(const at::Tensor& types, const std::vector<std::pair<int64_t, at::Tensor>>& kinds,
                              const at::Tensor& mask);
 
@@ -40,12 +40,12 @@ struct GridTokens {
 
   // By token id, as "mm_token_type_ids" has it: 1 for images, 2 for videos, else 0.
   at::Tensor types(const at::Tensor& ids) const;
-  // Positions of the tokens of a call with "image_grid_thw" or "video_grid_thw", and "mm_token_type_ids" or "input_ids";
-  // nullopt without grids.
+  // Positions of the tokens of a call with "image_grid_thw" or "video_grid_thw", and "mm_token_type_ids" or
+  // "input_ids"; nullopt without grids.
   std::optional<GridPositions> positions(const NamedValues& inputs, const at::Tensor& mask) const;
-  // "position_ids" of a call with the last `count` of the tokens that `mask` tells the padding of, in a generation whose
-  // first call had these inputs: those of text, then those in time, height and width, [4, rows, count]. `mask` may have
-  // each row of `first` several times, one after the other.
+  // "position_ids" of a call with the last `count` of the tokens that `mask` tells the padding of, in a generation
+  // whose first call had these inputs: those of text, then those in time, height and width, [4, rows, count]. `mask`
+  // may have each row of `first` several times, one after the other.
   at::Tensor positions_of_call(const at::Tensor& mask, int64_t count, const NamedValues& first) const;
 
   int64_t image, video;

@@ -80,8 +80,7 @@ class LlavaModel : public Module {
     if (!vision_tower)
       s.vision.fail("model_type", "is '" + s.vision.string("model_type") + "', expected clip_vision_model");
     vision_tower->returns_hidden_states = true;
-    multi_modal_projector =
-        member<LlavaMultiModalProjector>(weights, "multi_modal_projector", context, s);
+    multi_modal_projector = member<LlavaMultiModalProjector>(weights, "multi_modal_projector", context, s);
     language_model = part("language_model", s.text, s.text.string("model_type", "llama"));
   }
 
@@ -153,9 +152,8 @@ class LlavaForConditionalGeneration : public PreTrainedModel {
     const auto pixels = model->vision_tower->example_inputs(batch, sequence).tensor("pixel_values");
     const auto image = s_.vision.positive_pair("image_size", 224), patch = s_.vision.positive_pair("patch_size", 32);
     const int64_t count = (image.first / patch.first) * (image.second / patch.second) + (s_.with_class ? 1 : 0);
-    const auto ids =
-        example_ids_with_images(batch, sequence, s_.text.positive("vocab_size", 32000),
-                                s_.text.integer_or_none("pad_token_id"), s_.image_token, count);
+    const auto ids = example_ids_with_images(batch, sequence, s_.text.positive("vocab_size", 32000),
+                                             s_.text.integer_or_none("pad_token_id"), s_.image_token, count);
     return {{"input_ids", ids}, {"pixel_values", pixels}, {"attention_mask", at::ones_like(ids)}};
   }
 

@@ -19,7 +19,8 @@ bool is_traced(const at::Tensor& tensor) {
 
 void check_image(const at::Tensor& pixels, int64_t channels, std::pair<int64_t, int64_t> size) {
   if (pixels.dim() != 4)
-    throw Error("'pixel_values': expected 4 axes (batch, channels, height, width), got " + std::to_string(pixels.dim()));
+    throw Error("'pixel_values': expected 4 axes (batch, channels, height, width), got " +
+                std::to_string(pixels.dim()));
   const int64_t expected[] = {channels, size.first, size.second};
   const char* const names[] = {"channels", "height", "width"};
   for (int64_t i = 0; i < 3; ++i) {
@@ -55,7 +56,8 @@ void expect_count(const at::Tensor& count, const c10::SymInt& expected, const st
   }
 }
 
-at::Tensor merge_features(const at::Tensor& embeds, const at::Tensor& ids, int64_t special, const at::Tensor& features) {
+at::Tensor merge_features(const at::Tensor& embeds, const at::Tensor& ids, int64_t special,
+                          const at::Tensor& features) {
   const auto here = ids.eq(special);
   expect_count(here.sum(), features.sym_size(0),
                "'input_ids': expected a token " + std::to_string(special) + " for each feature of the images");

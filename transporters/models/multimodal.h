@@ -11,8 +11,8 @@
 
 namespace transporters {
 
-// Throws Error unless `pixels` is [images, channels, height, width] of these sizes; dynamic ones are thereby known to be
-// them.
+// Throws Error unless `pixels` is [images, channels, height, width] of these sizes; dynamic ones are thereby known to
+// be them.
 void check_image(const at::Tensor& pixels, int64_t channels, std::pair<int64_t, int64_t> size);
 
 // Numbers in -1 to 1, the same for the same sizes.

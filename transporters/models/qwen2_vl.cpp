@@ -46,7 +46,8 @@ struct VisionSettings {
         embed_dim(config.positive("embed_dim", 1280)),
         hidden_size(config.positive("hidden_size", 3584)),
         num_heads(config.positive("num_heads", 16)),
-        intermediate_size(static_cast<int64_t>(config.positive_real("mlp_ratio", 4.0) * static_cast<double>(embed_dim))),
+        intermediate_size(
+            static_cast<int64_t>(config.positive_real("mlp_ratio", 4.0) * static_cast<double>(embed_dim))),
         channels(config.positive("in_channels", 3)),
         patch(config.positive_pair("patch_size", 14)),
         frames(config.positive("temporal_patch_size", 2)),
@@ -113,10 +114,8 @@ class VisionAttention : public Module {
   at::Tensor forward(const at::Tensor& x, const VisionContext& context) const {
     const ModuleScope scope(path());
     // [3, 1, heads, patches, head_dim]
-    const auto all = qkv->forward(x)
-                         .view_symint({x.sym_size(0), 3, heads_, head_dim_})
-                         .permute({1, 2, 0, 3})
-                         .unsqueeze(1);
+    const auto all =
+        qkv->forward(x).view_symint({x.sym_size(0), 3, heads_, head_dim_}).permute({1, 2, 0, 3}).unsqueeze(1);
     const auto rotated = [&](int64_t i) {
       return apply_rotary(all.select(0, i).to(at::kFloat), context.cos, context.sin).to(x.scalar_type());
     };
@@ -197,8 +196,8 @@ class VisionTransformer : public PreTrainedModel {
     register_buffer("inv_freq", inv_freq_);
   }
 
-  // Of patches, [patches, elements], of images or videos with these grids: the last hidden states, and features [tokens,
-  // hidden_size].
+  // Of patches, [patches, elements], of images or videos with these grids: the last hidden states, and features
+  // [tokens, hidden_size].
   std::pair<at::Tensor, at::Tensor> run(const at::Tensor& patches, const at::Tensor& grids) const {
     const ModuleScope scope(path());
     if (patches.dim() != 2)
@@ -265,8 +264,8 @@ class Qwen2VLModel : public Module {
   Qwen2VLModel(const Weights& weights, const ModelContext& context, const Qwen2VLSettings& s) : Module(weights), s_(s) {
     const auto of = [&](const Config& part) { return ModelContext{part, context.attention, context.dtype}; };
     visual = member<VisionTransformer>(weights, "visual", of(s.vision));
-    language_model = register_module(
-        "language_model", make_part(weights.at("language_model"), context, s.text, "qwen2_vl_text"));
+    language_model =
+        register_module("language_model", make_part(weights.at("language_model"), context, s.text, "qwen2_vl_text"));
   }
 
   // What the language model is called with.
@@ -364,11 +363,10 @@ class Qwen2VLForConditionalGeneration : public PreTrainedModel {
     if (!pixels.defined()) return {};
     const auto text = model->language_inputs(inputs);
     const auto hidden = model->language_model->forward(text.copied()).tensor("last_hidden_state");
-    return {{"image_encoder",
-             model->visual,
-             {{"hidden_states", pixels}, {"grid_thw", inputs.tensor("image_grid_thw")}}},
-            {"language_model", model->language_model, text},
-            {"lm_head", lm_head, {{"input", hidden}}}};
+    return {
+        {"image_encoder", model->visual, {{"hidden_states", pixels}, {"grid_thw", inputs.tensor("image_grid_thw")}}},
+        {"language_model", model->language_model, text},
+        {"lm_head", lm_head, {{"input", hidden}}}};
   }
 
  private:
@@ -380,7 +378,8 @@ class Qwen2VLForConditionalGeneration : public PreTrainedModel {
 }  // namespace
 
 std::vector<ModelClass> qwen2_vl_text_classes() {
-  return decoder_classes("Qwen2VLText", text_settings, /*ties_by_default=*/false, /*causal_lm_prefix=*/"", {Task::Base});
+  return decoder_classes("Qwen2VLText", text_settings, /*ties_by_default=*/false, /*causal_lm_prefix=*/"",
+                         {Task::Base});
 }
 
 std::vector<ModelClass> qwen2_vl_classes() {
