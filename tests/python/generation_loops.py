@@ -61,10 +61,13 @@ class Driver:
         whole, first = generator.forward, [True]
 
         def forward(*args, **kwargs):
-            is_first, first[0] = first[0], False
+            named = as_kwargs(whole, args, kwargs)
+            # Where the cache is made by the first call that has none, several may have none.
+            no_cache = "cache" in self.takes.get("decode", ()) and named.get("cache") is None
+            is_first, first[0] = first[0] or no_cache, False
             if is_first and "prefill" not in self.components:
                 return whole(*args, **kwargs)
-            return self.run("prefill" if is_first else "decode", generator, as_kwargs(whole, args, kwargs))
+            return self.run("prefill" if is_first else "decode", generator, named)
 
         replaced = {generator: functools.wraps(whole)(forward)}
         for name, module in parts.items():

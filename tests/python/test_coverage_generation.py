@@ -259,7 +259,7 @@ def test_the_section_on_generation(tmp_path):
     assert "| all | 2/2 (100.0 %) | 0/1 (0.0 %) |" in section
     assert "1 models have scores that are the largest" in section and "`a/A`." in section
     assert "- `d/D`: image_encoder (ExportError: its size)" in section
-    assert f"### 1 × `verify: N of N int64 values differ`\n\n- `a/A` ({ONNX})" in section
+    assert f"### 1 × `verify: N of N intN values differ`\n\n- `a/A` ({ONNX})" in section
     assert "- `c/C` [generate] KeyError: no prompt" in section
     assert f"| {DYNAMO} | batch 3 | 2/2 (100.0 %) |" in section
     assert "int64 values differ" not in first and "c/C" not in first
