@@ -159,7 +159,7 @@ class Pool:
 
     def _run(self, worker: Worker, task: dict) -> Worker | None:
         """Runs a case; the worker if it can take another."""
-        mode, stage, left = "eager", "build", list(task["modes"])
+        mode, stage, left = baseline(task["modes"][0]), "build", list(task["modes"])
         log_start = len(worker.log())
         worker.send(task)
         deadline = time.monotonic() + self.limits.eager_seconds
@@ -187,7 +187,7 @@ class Pool:
         self._record({"case": task["case"], "mode": mode, "status": status, "stage": stage, "reason": reason, "where": where})
         # A case that eager doesn't run has no other modes of that kind.
         left = [name for name in left if name != mode and (mode not in BASELINES or baseline(name) != mode)]
-        if left:
+        if left and len(left) < len(task["modes"]):  # else it would end so again and again
             self.tasks.appendleft({**task, "modes": left})
         return None
 
