@@ -9,14 +9,17 @@ import torch
 from .caches import cache_utils, each
 
 
+_TOKENS = ("input_ids", "inputs_embeds", "audio_input_ids")
+
+
 def fill(kwargs: dict[str, Any], described: Any) -> dict[str, Any]:
-    """{"attention_mask": ...} for a call beside whose cache there is none, or one with kinds left out: all tokens, those
-    of the cache and the new ones. `described` is what the export's metadata tells of the mask it takes. {} where nothing
+    """{"attention_mask": ...} for a call that has none, or one with kinds left out: all tokens, those of the cache, where
+    there is one, and the new ones. `described` is what the export's metadata tells of the mask it takes. {} where nothing
     is missing, and where the arguments do not tell enough."""
     given = kwargs.get("attention_mask")
-    new = next((kwargs[name] for name in ("input_ids", "inputs_embeds") if kwargs.get(name) is not None), None)
+    new = next((kwargs[name] for name in _TOKENS if kwargs.get(name) is not None), None)
     cache = next(each(kwargs.values()), None)
-    if new is None or cache is None or not isinstance(described, dict):
+    if new is None or not isinstance(described, dict):
         return {}
     kinds = described.get("leaves")
     if kinds is None:
@@ -32,22 +35,28 @@ def fill(kwargs: dict[str, Any], described: Any) -> dict[str, Any]:
 
 
 def _mask(described: dict[str, Any], kind: str, new: torch.Tensor, cache: Any) -> torch.Tensor | None:
-    past, queries = int(cache.get_seq_length()), new.shape[1]
+    past, queries = _length(cache), new.shape[1]
     if described["rank"] == 2:
         return torch.ones(new.shape[0], past + queries, dtype=getattr(torch, described["dtype"]))
-    layer = _static_layer(cache, kind)
-    if layer is None or described["rank"] != 4:
+    layer = _static_layer(cache, kind) if cache is not None else None
+    if described["rank"] != 4 or layer is None and (cache is None or kind != "full_attention"):
         return None
-    length, start = layer.get_mask_sizes(queries)
+    length, start = layer.get_mask_sizes(queries) if layer is not None else (past + queries, 0)
     columns, rows = torch.arange(length) + start, (torch.arange(queries) + past)[:, None]
     visible = columns <= rows
-    if layer.is_sliding:
+    if layer is not None and layer.is_sliding:
         visible &= columns > rows - layer.max_cache_len
     visible = visible.expand(new.shape[0], 1, queries, length)
     dtype = getattr(torch, described["dtype"])
     if dtype == torch.bool:
         return visible.contiguous()
     return torch.zeros(visible.shape, dtype=dtype).masked_fill(~visible, torch.finfo(dtype).min)
+
+
+def _length(cache: Any) -> int:
+    """The tokens in a cache, as far as it tells: states of recurrences alone hold none."""
+    layers = getattr(cache, "layers", ())
+    return int(cache.get_seq_length()) if any(hasattr(layer, "keys") for layer in layers) else 0
 
 
 def _static_layer(cache: Any, kind: str) -> Any:

@@ -32,6 +32,9 @@ for line in connection.makefile("r"):
         time.sleep(60)
     record(case, "eager", pid=os.getpid())
     for mode in task["modes"]:
+        if mode.startswith("generate-") and case == "hangs-generating":
+            emit(begin="generate", stage="build")
+            time.sleep(60)
         emit(begin=mode, stage="export")
         if mode == "dynamo-dynamic":
             if case == "hangs":

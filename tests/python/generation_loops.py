@@ -6,6 +6,7 @@ import inspect
 import json
 
 import torch
+from transformers.exporters.utils import prepare_for_export
 from transporters import DynamoProgram
 from transporters.generation import modalities
 
@@ -37,13 +38,18 @@ class Driver:
         self.model = model
         self.components = {name: runnable(program) for name, program in exported.items()}
         self.takes = {name: input_names(program) for name, program in exported.items()}
-        self.decodes = exported["decode"].metadata["architecture"]
+        # A model that is called once (CTC) has no decode stage.
+        self.decodes = exported["decode" if "decode" in exported else "prefill"].metadata["architecture"]
         self.calls = []
         self.last = None  # what the latest call returned
 
-    def run(self, name, kwargs):
+    def run(self, name, module, kwargs):
         self.calls.append(name)
-        self.last = self.components[name](**{key: value for key, value in kwargs.items() if key in self.takes[name]})
+        takes = self.takes[name]
+        if not kwargs.keys() | {"attention_mask"} >= set(takes):
+            # What transformers' exporters compute from the data of the inputs ahead of the trace.
+            kwargs = {**prepare_for_export(module, dict(kwargs))[1], **kwargs}
+        self.last = self.components[name](**{key: value for key, value in kwargs.items() if key in takes})
         return self.last
 
     @contextlib.contextmanager
@@ -55,14 +61,17 @@ class Driver:
         whole, first = generator.forward, [True]
 
         def forward(*args, **kwargs):
-            is_first, first[0] = first[0], False
+            named = as_kwargs(whole, args, kwargs)
+            # Where the cache is made by the first call that has none, several may have none.
+            no_cache = "cache" in self.takes.get("decode", ()) and named.get("cache") is None
+            is_first, first[0] = first[0] or no_cache, False
             if is_first and "prefill" not in self.components:
                 return whole(*args, **kwargs)
-            return self.run("prefill" if is_first else "decode", as_kwargs(whole, args, kwargs))
+            return self.run("prefill" if is_first else "decode", generator, named)
 
         replaced = {generator: functools.wraps(whole)(forward)}
         for name, module in parts.items():
-            replaced[module] = self.part(name, module.forward)
+            replaced[module] = self.part(name, module)
         for module, function in replaced.items():
             module.forward = function
         try:
@@ -75,10 +84,12 @@ class Driver:
         """The module that "decode" is an export of."""
         return next(module for module in self.model.modules() if type(module).__name__ == self.decodes)
 
-    def part(self, name, original):
+    def part(self, name, module):
+        original = module.forward
+
         @functools.wraps(original)
         def forward(*args, **kwargs):
-            return self.run(name, as_kwargs(original, args, kwargs))
+            return self.run(name, module, as_kwargs(original, args, kwargs))
 
         return forward
 

@@ -7,7 +7,7 @@ import torch
 from coverage_setup import needs_zoo
 from harness import cases, check, compare, exporters, runtime, variations
 
-MODES = list(exporters.MODES)
+MODES = list(exporters.FORWARD_MODES)
 
 
 # ── cases and variations ──

@@ -8,7 +8,8 @@ import torch
 import transformers
 from transformers import GenerationConfig
 from transformers.exporters.utils import decompose_for_generation as reference
-from transporters import ExportError, decompose_for_generation
+from transporters import ExportError, decompose_for_generation, masks
+from transporters.generation import modalities
 
 STAGES = {
     "llama": ["prefill", "decode"],
@@ -137,3 +138,39 @@ def test_a_model_that_forgets_its_state_has_no_multi_token_decode():
     """Mamba scans several tokens from an empty state, whatever its cache holds."""
     with pytest.raises(ExportError, match="several tokens.*without multi_token_decode"):
         decompose_for_generation(models.build("mamba"), models.inputs("mamba", 2, 7), multi_token_decode=True)
+
+
+def test_a_part_that_answers_for_several_is_one():
+    """SeamlessM4T and Idefics have no encoder of images of their own, and answer with their language model."""
+
+    class Model(torch.nn.Module):
+        def __init__(self, encoder):
+            super().__init__()
+            self.decoder, self.encoder = torch.nn.Linear(2, 2), encoder
+
+        base_model = property(lambda self: self)
+
+        def get_decoder(self):
+            return self.decoder
+
+        def get_encoder(self, modality=None):
+            return self.encoder or self.decoder
+
+    assert modalities.parts(Model(None)) == {}
+    encoder = torch.nn.Linear(2, 2)
+    model = Model(encoder)
+    assert modalities.parts(model) == {"image_encoder": encoder, "language_model": model.decoder}
+
+
+def test_masks_that_generate_leaves_out():
+    ids, two = torch.ones(2, 3, dtype=torch.int64), {"rank": 2, "dtype": "int64"}
+    assert masks.fill({"input_ids": ids}, two)["attention_mask"].tolist() == [[1, 1, 1]] * 2
+    assert masks.fill({"pixel_values": ids}, two) == {} == masks.fill({"input_ids": ids}, None)
+    mamba = transformers.MambaConfig(hidden_size=8, num_hidden_layers=1)
+    given = {"input_ids": ids, "cache": transformers.DynamicCache(config=mamba)}
+    assert masks.fill(given, two)["attention_mask"].shape == (2, 3)
+    cache = transformers.DynamicCache()
+    cache.update(torch.zeros(2, 1, 4, 8), torch.zeros(2, 1, 4, 8), 0)
+    described = {"leaves": {"full_attention": {"rank": 4, "dtype": "bool"}}}
+    mask = masks.fill({"inputs_embeds": torch.ones(2, 2, 8), "cache": cache}, described)["attention_mask"]["full_attention"]
+    assert mask.shape == (2, 1, 2, 6) and mask[0, 0].int().tolist() == [[1, 1, 1, 1, 1, 0], [1] * 6]

@@ -34,7 +34,7 @@ def test_twenty_tokens(exporter, name):
     assert len(set(expected[:, -20:].flatten().tolist())) > 2  # tokens that tell something
 
 
-@pytest.mark.parametrize("name", ["llama", "t5"])
+@pytest.mark.parametrize("name", ["llama", "t5", "mamba"])
 @both
 def test_a_prompt_without_padding_and_one_of_a_token(exporter, name):
     """generate() gives no mask then."""

@@ -25,7 +25,7 @@ def decompose_for_generation(
     "prefill" and "decode" are the whole model with the prompt and with the token after it. A multimodal model has, in
     place of "prefill", its parts: "image_encoder", "audio_encoder", its projector under its own name, "language_model" and
     "lm_head"; an encoder-decoder has "encoder" besides. Where generate() hands over to a part of the model (BLIP-2),
-    "prefill" and "decode" are that part.
+    "prefill" and "decode" are that part; where it calls the model once for all tokens (CTC), there is "prefill" only.
 
     inputs: what generate takes. Sizes and types matter, values hardly.
     generation_config: the model's own when None. ``GenerationConfig(cache_implementation="static", max_cache_len=...)``
@@ -51,6 +51,9 @@ def decompose_for_generation(
         padded = _with_padding(model, inputs)
         calls = _generate(model, padded, config, modules) or _generate(model, inputs, config, modules)
         generator = next((module for module in generators if len(calls[module]) >= steps), None)
+        if generator is None and len(calls[model]) == 1 and not multi_token_decode:
+            _run("prefill", model, calls[model][0])
+            return {"prefill": (model, calls[model][0])}
         if generator is None:
             raise ExportError(
                 f"[generation] {type(model).__name__}.generate calls the model {len(calls[model])} times for {steps} tokens, "

@@ -10,12 +10,12 @@ PROJECTORS = ("multi_modal_projector", "connector", "embed_vision", "embed_audio
 
 def parts(model: torch.nn.Module) -> dict[str, torch.nn.Module]:
     """Name -> sub-module of a model that has an encoder for images or audio and a language model; {} of others."""
-    encoders = {}
+    encoders, decoder = {}, model.get_decoder()
     for modality in ("image", "audio"):
         encoder = model.get_encoder(modality=modality)
-        if encoder is not None and encoder is not model:
+        # A model without one may answer with another of its parts.
+        if encoder is not None and not any(encoder is other for other in (model, decoder, *encoders.values())):
             encoders[f"{modality}_encoder"] = encoder
-    decoder = model.get_decoder()
     if not encoders or decoder is None or decoder is model:
         return {}
     found = {**encoders, "language_model": decoder}

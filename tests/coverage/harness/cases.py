@@ -85,6 +85,14 @@ def select(only: str | None = None, sample: int | None = None, seed: int = 0, sh
     return names
 
 
+def generates(name: str) -> bool:
+    """Whether a case's class has a generate(); not when it can't be imported here."""
+    try:
+        return zoo().generative(name)
+    except Exception:
+        return False
+
+
 def group(name: str) -> str:
     """text, vision, audio, multimodal or other; "other" also for classes that can't be imported here."""
     try:

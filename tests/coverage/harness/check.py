@@ -4,113 +4,19 @@ import copy
 import gc
 import tempfile
 import time
-import traceback
 import zlib
 from collections.abc import Callable
 from pathlib import Path
 
 import torch
 
-from harness import cases, runtime
-from harness.compare import Mismatch, compare, equal, flatten, repeatable
-from harness.exporters import Exported, split
+from harness import cases, generation, runtime
+from harness.case import Case, tensors_of
+from harness.compare import Mismatch, compare, equal, flatten
+from harness.exporters import GENERATION_MODES, Exported, split
+from harness.stages import Failure, labelled, reason_of, stage
 from harness.ties import first_of_equals
-from harness.variations import Variation, signature, vary
-
-REASON = 300  # characters kept of a reason
-
-
-class Failure(Exception):
-    """A stage of a mode that failed, and why."""
-
-    def __init__(self, stage: str, reason: str, where: str = ""):
-        super().__init__(reason)
-        self.stage, self.reason, self.where = stage, reason, where
-
-
-class Case:
-    """A model with its inputs and what eager makes of them, at the traced sizes and at others."""
-
-    def __init__(self, name: str, dynamic: bool = True):
-        """Builds and runs eager. Raises Failure when the case doesn't run, which excludes it."""
-        self.name, self.dynamic = name, dynamic
-        self.prepare()
-
-    def prepare(self) -> None:
-        zoo = cases.zoo()
-        with stage("build"):
-            self.model, self.inputs = zoo.build(self.name)
-        with stage("eager"):
-            expected = self.eager(self.inputs)
-            again = self.eager(self.inputs)
-        if not expected:
-            raise Failure("eager", "no tensor among the outputs")
-        others = vary(zoo, self.name, self.model, self.inputs, self.eager, self.dynamic, expected)
-        # Once more after the other sizes: a model that keeps something from them can't be compared by value.
-        self.level = repeatable([expected, again, self.eager(self.inputs)])
-        self.sample = Variation("sample", self.inputs, expected)
-        self.state = {name: tensor.detach().clone() for name, tensor in tensors_of(self.model).items()}
-        self.same_sizes = [v for v in others if v.name == "values"]
-        self.other_sizes = [v for v in others if v.name != "values"]
-
-    def eager(self, inputs: dict) -> dict[str, torch.Tensor]:
-        with torch.no_grad():
-            return flatten(self.model(**copy.deepcopy(inputs)))
-
-    def variations(self, dynamic: bool) -> list[Variation]:
-        """What an export is verified with: the traced inputs, others of the same sizes, and with dynamic other sizes."""
-        return [self.sample, *self.same_sizes, *(self.other_sizes if dynamic else ())]
-
-    def describe(self) -> dict:
-        variations = [*self.same_sizes, *self.other_sizes]
-        return {
-            "group": cases.group(self.name),
-            "families": cases.families(self.model),
-            "compared": self.level,
-            "inputs": signature(self.inputs),
-            "variations": {v.name: signature(v.inputs) for v in variations if v.name != "values"},
-        }
-
-
-def tensors_of(model) -> dict[str, torch.Tensor]:
-    """Parameters and all buffers, also those that no checkpoint holds."""
-    return {**dict(model.named_parameters()), **dict(model.named_buffers())}
-
-
-class stage:
-    """Whatever is raised within becomes a Failure of this stage."""
-
-    def __init__(self, name: str, note: Callable | None = None):
-        self.name, self.note = name, note
-
-    def __enter__(self):
-        if self.note:
-            self.note(self.name)
-
-    def __exit__(self, kind, error, trace):
-        if error is None or isinstance(error, (Failure, KeyboardInterrupt)):
-            return False
-        raise Failure(self.name, reason_of(error), model_line(error)) from error
-
-
-def reason_of(error: BaseException) -> str:
-    """The error's type and first line."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    if isinstance(error, Mismatch):
-        return lines[0][:REASON]
-    return f"{type(error).__name__}: {lines[0] if lines else ''}"[:REASON]
-
-
-def model_line(error: BaseException) -> str:
-    """The innermost line of a model's code that an error, or what it was raised from, passed through."""
-    seen = set()
-    while error is not None and id(error) not in seen:
-        seen.add(id(error))
-        for frame in reversed(traceback.extract_tb(error.__traceback__)):
-            if "/transformers/models/" in frame.filename:
-                return f"{Path(frame.filename).name}:{frame.lineno} {(frame.line or '').strip()}"[:REASON]
-        error = error.__cause__ or error.__context__
-    return ""
+from harness.variations import Variation
 
 
 def check_mode(case: Case, exporter, mode: str, note: Callable = lambda stage: None, every: int = 8) -> dict:
@@ -120,7 +26,10 @@ def check_mode(case: Case, exporter, mode: str, note: Callable = lambda stage: N
     one case in `every` also from the file (torch.export.load takes a second), as is the package's own ONNX call."""
     record: dict = {"case": case.name, "mode": mode, "status": "passed"}
     try:
-        _check_mode(case, exporter, mode, note, every, record)
+        if mode in GENERATION_MODES:
+            generation.verify(case, exporter, mode, note, record)
+        else:
+            _check_mode(case, exporter, mode, note, every, record)
     except Failure as failure:
         record.update(status="failed", stage=failure.stage, reason=failure.reason, where=failure.where)
     changed = _changed(case)
@@ -198,21 +107,6 @@ def _runs(exported: Exported, format, path, sampled, note):
     return ways
 
 
-class labelled:
-    """Failures within name the inputs they happened with, except the traced ones."""
-
-    def __init__(self, label: str):
-        self.label = label
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, kind, error, trace):
-        if isinstance(error, Failure) and self.label != "sample":
-            error.reason = f"{self.label}: {error.reason}"[:REASON]
-        return False
-
-
 def _changed(case: Case) -> str:
     """"" when the model is bit for bit what it was before an export and still runs, else what is wrong with it."""
     now = {name: tensor.detach() for name, tensor in tensors_of(case.model).items()}
@@ -231,17 +125,30 @@ def _changed(case: Case) -> str:
 
 
 def run_case(name: str, modes: list[str], exporter, emit: Callable[[dict], None], every: int = 8) -> None:
-    """Checks a case in all modes. `emit` gets {"begin": mode, "stage": ...} as each stage starts and a record per mode;
-    the first record is of mode "eager": whether the case counts at all, and what it is."""
+    """Checks a case in all modes. `emit` gets {"begin": mode, "stage": ...} as each stage starts and a record per mode.
+    Before those of one pass through the model is a record of mode "eager", before those of generation one of mode
+    "generate": whether the case counts at all, and what it is."""
+    forward = [mode for mode in modes if mode not in GENERATION_MODES]
+    if forward:
+        dynamic = any(split(mode)[1] for mode in forward)
+        _run_modes(name, "eager", lambda: Case(name, dynamic), forward, exporter, emit, every)
+    generating = [mode for mode in modes if mode in GENERATION_MODES]
+    if generating and not cases.generates(name):
+        emit({"case": name, "mode": "generate", "status": "none"})
+    elif generating:
+        _run_modes(name, "generate", lambda: generation.GenerationCase(name), generating, exporter, emit, every)
+
+
+def _run_modes(name, baseline, make, modes, exporter, emit, every) -> None:
     start = time.perf_counter()
-    emit({"begin": "eager", "stage": "build"})
+    emit({"begin": baseline, "stage": "build"})
     try:
-        case = Case(name, any(split(mode)[1] for mode in modes))
+        case = make()
     except Failure as failure:
-        emit({"case": name, "mode": "eager", "status": "excluded", "stage": failure.stage, "reason": failure.reason})
+        emit({"case": name, "mode": baseline, "status": "excluded", "stage": failure.stage, "reason": failure.reason})
         return
     seconds = round(time.perf_counter() - start, 4)
-    emit({"case": name, "mode": "eager", "status": "passed", **case.describe(), "eager_s": seconds})
+    emit({"case": name, "mode": baseline, "status": "passed", **case.describe(), "eager_s": seconds})
     for mode in modes:
         emit({"begin": mode, "stage": "export"})
         record = check_mode(case, exporter, mode, lambda at, mode=mode: emit({"begin": mode, "stage": at}), every)

@@ -1,5 +1,6 @@
 """The exporters that the coverage run can drive, behind one interface."""
 
+import contextlib
 import dataclasses
 import functools
 import os
@@ -11,7 +12,9 @@ import torch
 
 from harness.cases import ROOT
 
-MODES = ("dynamo-static", "dynamo-dynamic", "onnx-static", "onnx-dynamic")
+FORWARD_MODES = ("dynamo-static", "dynamo-dynamic", "onnx-static", "onnx-dynamic")
+GENERATION_MODES = ("generate-dynamo", "generate-onnx")
+MODES = FORWARD_MODES + GENERATION_MODES
 
 
 @dataclasses.dataclass
@@ -61,6 +64,23 @@ class Transporters:
             return Exported(lazily(program.module), program.save, prepared_like(model, inputs, given))
         program = package.OnnxExporter().export(model, inputs, config=package.OnnxConfig(dynamic=dynamic))
         return Exported(lambda inputs: program(**inputs), program.save, prepared_like(model, inputs, given))
+
+    def export_stages(self, model, inputs, mode, static=()):
+        """The stages of generation, which answer for the model while `in_place()` lasts (tests/python/generation_loops.py).
+        Their sizes are dynamic but for the components named in `static`."""
+        package = self.package
+        exporter = package.DynamoExporter() if mode == "generate-dynamo" else package.OnnxExporter()
+        config = {"dynamic": True}
+        if static:
+            names = package.decompose_for_generation(model, inputs)
+            config = {name: {"dynamic": name not in static} for name in names}
+        exported = exporter.export_for_generation(model, inputs, config)
+        tests = str(ROOT / "tests" / "python")
+        if tests not in sys.path:
+            sys.path.append(tests)
+        import generation_loops
+
+        return generation_loops.Driver(model, exported)
 
 
 class Transformers:
@@ -118,12 +138,25 @@ class Eager:
     def export(self, model, inputs, mode) -> Exported:
         return Exported(lambda inputs: model(**inputs))
 
+    def export_stages(self, model, inputs, mode, static=()):
+        return Undriven()
+
+
+class Undriven:
+    """Stages that leave everything to the model."""
+
+    components: dict = {}
+    calls: list = []
+
+    def in_place(self):
+        return contextlib.nullcontext()
+
 
 EXPORTERS = {"transporters": Transporters, "transformers": Transformers, "torch": Torch, "eager": Eager}
 
 
 def split(mode: str) -> tuple[str, bool]:
-    """("dynamo" or "onnx", dynamic or not) of a mode's name."""
+    """("dynamo" or "onnx", dynamic or not) of the name of a mode that exports the model as one graph."""
     format, sizes = mode.split("-")
     return format, sizes == "dynamic"
 

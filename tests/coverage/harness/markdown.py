@@ -1,7 +1,8 @@
 """docs/coverage.md."""
 
 from harness import summary
-from harness.exporters import MODES
+from harness.exporters import FORWARD_MODES, GENERATION_MODES
+from harness.generation import TOKENS
 from harness.results import Results
 
 SHOWN = 40  # cases named per reason
@@ -9,10 +10,13 @@ SHOWN = 40  # cases named per reason
 
 def page(results: Results, partly: str = "") -> str:
     """The whole page; `partly` says what a run leaves out."""
-    modes = results.modes()
+    modes = [mode for mode in results.modes() if mode in FORWARD_MODES]
+    generating = [mode for mode in results.modes() if mode in GENERATION_MODES]
     parts = ["# Coverage", introduction(results, partly), "## Totals", totals(results, modes), times(results, modes)]
-    parts += ["## Verified sizes", verified(results), "## Failures by reason", failures(results)]
-    parts += ["## Architectures", architectures(results, modes), "## Left out", left_out(results)]
+    parts += ["## Verified sizes", verified(results, modes), "## Failures by reason", failures(results, modes)]
+    if generating:
+        parts += ["## Generation", generation(results, generating)]
+    parts += ["## Architectures", architectures(results, results.modes()), "## Left out", left_out(results, "eager")]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
@@ -28,7 +32,7 @@ def introduction(results: Results, partly: str) -> str:
         "file in ONNX Runtime; `.pt2` runs through the program, and for a part of the models (below) also from the file "
         f"through `torch.export.load`. Afterwards the model must be bit for bit what it was. {left} more cases don't run in eager and aren't counted."
     )
-    ties = len({r["case"] for mode in results.modes() for r in results.of_mode(mode) if r.get("first_of_equals")})
+    ties = len({r["case"] for mode in FORWARD_MODES for r in results.of_mode(mode) if r.get("first_of_equals")})
     if ties:
         text += (
             f" torch's `topk` takes any of equal scores, ONNX's `TopK` the first: {ties} models in ONNX equal eager when its "
@@ -56,7 +60,7 @@ def share(passed: int, total: int) -> str:
 def totals(results: Results, modes: list[str]) -> str:
     rows = [
         [name, *(share(*summary.counted(results, mode, wanted)) for mode in modes)]
-        for name, wanted in summary.kinds(results)
+        for name, wanted in summary.kinds(results, modes)
     ]
     return table(["models", *modes], rows)
 
@@ -71,10 +75,42 @@ def times(results: Results, modes: list[str]) -> str:
     return table(["export seconds", "median", "95 % are below", "most"], rows) if rows else ""
 
 
-def verified(results: Results) -> str:
+def generation(results: Results, modes: list[str]) -> str:
+    """The section on exports of the stages of generation."""
+    records = [r for mode in modes for r in results.of_mode(mode)]
+    count, passed = len(results.cases("generate")), [r for r in records if r["status"] == "passed"]
+    parts = [
+        f"{count} of the classes generate in eager. Each is taken apart by `decompose_for_generation`, its stages are exported "
+        f"with dynamic sizes, and transformers' own `generate` runs with the stages answering for the model: {TOKENS} tokens, "
+        "greedy, must be those of the model, exactly; what is generated as float32 must agree to 1e-4. No token ends the text. "
+        "It runs with the traced prompt and with others of its size, and with other batches and lengths where eager takes "
+        "them; prompts are padded on the left, inputs of encoders also on the right. ONNX runs in ONNX Runtime."
+    ]
+    ties, firsts = ({r["case"] for r in passed if r.get(key)} for key in ("ties", "first_of_equals"))
+    if ties:
+        parts.append(
+            f"{len(ties)} models have scores that are the largest but for rounding, and choose another of their tokens. With "
+            "eager's tokens given at every step, all their scores are eager's to 1e-4 of the largest: " + named(ties)
+        )
+    if firsts:
+        parts.append(f"{len(firsts)} models in ONNX equal eager when its `topk` takes the first of equal scores: " + named(firsts))
+    parts += [totals(results, modes), times(results, modes), verified(results, modes)]
+    static = {r["case"]: r for r in passed if r.get("static")}
+    if static:
+        lines = [f"- `{case}`: {', '.join(r['static'])} ({r['static_reason']})" for case, r in sorted(static.items())]
+        parts += ["### Components with fixed sizes", "These can't be exported with dynamic sizes, the others of the model are.", "\n".join(lines)]
+    parts += [failures(results, modes), "### Not generating in eager", left_out(results, "generate")]
+    return "\n\n".join(part for part in parts if part)
+
+
+def named(names) -> str:
+    return ", ".join(f"`{name}`" for name in sorted(names)) + "."
+
+
+def verified(results: Results, modes: list[str]) -> str:
     """How many of the dynamic exports that passed were verified at which other sizes."""
     rows = []
-    for mode in (mode for mode in MODES if mode.endswith("-dynamic") and mode in results.modes()):
+    for mode in (mode for mode in modes if not mode.endswith("-static")):
         passed = [r for r in results.of_mode(mode) if r["status"] == "passed"]
         for name in ("values", "batch 1", "batch 3", "image", "grids", "sample from file"):
             if name not in {label for record in passed for label in record.get("verified", ())}:
@@ -85,9 +121,9 @@ def verified(results: Results) -> str:
     return note + "\n\n" + table(["mode", "inputs", "of those that passed"], rows) if rows else ""
 
 
-def failures(results: Results) -> str:
+def failures(results: Results, modes: list[str]) -> str:
     parts = []
-    for reason, records in summary.failures_by_reason(results):
+    for reason, records in summary.failures_by_reason(results, modes):
         names: dict[str, list[str]] = {}
         for record in records:
             names.setdefault(record["case"], []).append(record["mode"])
@@ -103,12 +139,17 @@ def failures(results: Results) -> str:
 def architectures(results: Results, modes: list[str]) -> str:
     rows = []
     for name, counts in summary.by_model_type(results).items():
-        cells = [f"{passed}/{total}" if passed == total else f"**{passed}/{total}**" for passed, total in
-                 (counts.get(mode, (0, 0)) for mode in modes)]
+        cells = [cell(*counts.get(mode, (0, 0))) for mode in modes]
         rows.append([name, *cells])
     return table(["model type", *modes], rows)
 
 
-def left_out(results: Results) -> str:
-    lines = [f"- `{r['case']}` [{r['stage']}] {summary.stable(r['reason'])}" for r in results.excluded()]
+def cell(passed: int, total: int) -> str:
+    if not total:
+        return "–"
+    return f"{passed}/{total}" if passed == total else f"**{passed}/{total}**"
+
+
+def left_out(results: Results, mode: str) -> str:
+    lines = [f"- `{r['case']}` [{r['stage']}] {summary.stable(r['reason'])}" for r in results.excluded(mode)]
     return "\n".join(lines) or "Nothing."

@@ -16,9 +16,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from harness.results import baseline
 from harness.worker import resident_mb
 
 STARTUP = 180  # seconds for imports
+BASELINES = ("eager", "generate")  # modes of records that say whether a case counts
 
 
 class CannotStart(RuntimeError):
@@ -34,6 +36,10 @@ class Limits:
     recycle_mb: float = 3000  # replaced after a case that leaves more
     kill_mb: float = 8000  # killed in the middle of a case
     cases: int = 150  # replaced after as many
+
+    def of(self, mode: str) -> float:
+        """The seconds of a mode."""
+        return self.eager_seconds if mode in BASELINES else self.seconds
 
 
 class Worker:
@@ -153,7 +159,7 @@ class Pool:
 
     def _run(self, worker: Worker, task: dict) -> Worker | None:
         """Runs a case; the worker if it can take another."""
-        mode, stage, left = "eager", "build", list(task["modes"])
+        mode, stage, left = baseline(task["modes"][0]), "build", list(task["modes"])
         log_start = len(worker.log())
         worker.send(task)
         deadline = time.monotonic() + self.limits.eager_seconds
@@ -163,7 +169,7 @@ class Pool:
                 break
             if "begin" in message:
                 if message["begin"] != mode:
-                    deadline = time.monotonic() + self.limits.seconds
+                    deadline = time.monotonic() + self.limits.of(message["begin"])
                 mode, stage = message["begin"], message["stage"]
             elif "done" in message:
                 worker.cases += 1
@@ -179,8 +185,9 @@ class Pool:
         where = model_line_of_stack(stack or worker.log()[log_start:])
         status, reason = ended(message, code, self.limits, mode)
         self._record({"case": task["case"], "mode": mode, "status": status, "stage": stage, "reason": reason, "where": where})
-        left = [name for name in left if name != mode]
-        if mode != "eager" and left:
+        # A case that eager doesn't run has no other modes of that kind.
+        left = [name for name in left if name != mode and (mode not in BASELINES or baseline(name) != mode)]
+        if left and len(left) < len(task["modes"]):  # else it would end so again and again
             self.tasks.appendleft({**task, "modes": left})
         return None
 
@@ -192,7 +199,7 @@ class Pool:
 def ended(how: str, code: int, limits: Limits, mode: str) -> tuple[str, str]:
     """Status and reason of a case whose worker ended."""
     if how == "timeout":
-        return "timeout", f"not done within {limits.eager_seconds if mode == 'eager' else limits.seconds:g} s"
+        return "timeout", f"not done within {limits.of(mode):g} s"
     if how == "memory":
         return "crash", f"more than {limits.kill_mb:g} MB of memory"
     if code < 0:

@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from harness.exporters import MODES
+from harness.exporters import GENERATION_MODES, MODES
 
 
 class Results:
@@ -34,27 +34,45 @@ class Results:
         """Tasks for the cases that lack some of the modes."""
         tasks = []
         for name in names:
-            if not self.counts(name) and (name, "eager") in self.records:
-                continue
-            left = [mode for mode in modes if (name, mode) not in self.records]
+            left = [mode for mode in modes if (name, mode) not in self.records and not self._is_out(name, mode)]
             if left:
                 tasks.append({"case": name, "modes": left})
         return tasks
 
-    def counts(self, name: str) -> bool:
-        """Whether a case counts: eager runs it."""
-        return self.records.get((name, "eager"), {}).get("status") == "passed"
+    def _is_out(self, name: str, mode: str) -> bool:
+        """Whether it is known that a case doesn't count in a mode."""
+        return (name, baseline(mode)) in self.records and not self.counts(name, mode)
 
-    def cases(self) -> list[str]:
+    def counts(self, name: str, mode: str = "eager") -> bool:
+        """Whether a case counts in a mode: eager runs it, or generates with it."""
+        return self.records.get((name, baseline(mode)), {}).get("status") == "passed"
+
+    def cases(self, mode: str = "eager") -> list[str]:
         """Cases that eager runs, sorted."""
-        return sorted(name for name, mode in self.records if mode == "eager" and self.counts(name))
+        wanted = baseline(mode)
+        return sorted(name for name, recorded in self.records if recorded == wanted and self.counts(name, mode))
 
-    def excluded(self) -> list[dict]:
-        return [r for (name, mode), r in sorted(self.records.items()) if mode == "eager" and r["status"] != "passed"]
+    def excluded(self, mode: str = "eager") -> list[dict]:
+        """Records of the cases that eager doesn't run; classes that don't generate are none of them."""
+        wanted = baseline(mode)
+        return [
+            r
+            for (_, recorded), r in sorted(self.records.items())
+            if recorded == wanted and r["status"] not in ("passed", "none")
+        ]
+
+    def of_case(self, record: dict) -> dict:
+        """The record of what a record's case is, in the record's mode."""
+        return self.records[record["case"], baseline(record["mode"])]
 
     def modes(self) -> list[str]:
         return [mode for mode in MODES if any(recorded == mode for _, recorded in self.records)]
 
     def of_mode(self, mode: str) -> list[dict]:
         """The records of a mode, sorted by case."""
-        return [r for (name, recorded), r in sorted(self.records.items()) if recorded == mode and self.counts(name)]
+        return [r for (name, recorded), r in sorted(self.records.items()) if recorded == mode and self.counts(name, mode)]
+
+
+def baseline(mode: str) -> str:
+    """The mode of the records that say whether a case counts in a mode."""
+    return "generate" if mode in (*GENERATION_MODES, "generate") else "eager"

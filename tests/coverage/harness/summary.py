@@ -4,7 +4,7 @@ import re
 import statistics
 from collections import defaultdict
 
-from harness.results import Results
+from harness.results import Results, baseline
 
 GROUPS = ("text", "vision", "audio", "multimodal", "other")
 FAMILIES = ("MoE", "SSM", "encoder-decoder")
@@ -16,13 +16,13 @@ def model_type(case: str) -> str:
 
 
 def counted(results: Results, mode: str, wanted=lambda case: True) -> tuple[int, int]:
-    """(passed, all) cases of a mode among those whose eager record is wanted."""
-    records = [r for r in results.of_mode(mode) if wanted(results.records[r["case"], "eager"])]
+    """(passed, all) cases of a mode among those whose record of eager, or of its generate, is wanted."""
+    records = [r for r in results.of_mode(mode) if wanted(results.of_case(r))]
     return sum(r["status"] == "passed" for r in records), len(records)
 
 
-def kinds(results: Results) -> list[tuple[str, object]]:
-    """(name, whether an eager record is of it) for all cases, each group and each family."""
+def kinds(results: Results, modes: list[str]) -> list[tuple[str, object]]:
+    """(name, whether an eager record is of it) for all cases of these modes, each group and each family."""
 
     def in_group(name):
         return lambda eager: eager.get("group") == name
@@ -32,7 +32,7 @@ def kinds(results: Results) -> list[tuple[str, object]]:
 
     rows = [("all", lambda eager: True)]
     rows += [(name, in_group(name)) for name in GROUPS] + [(name, in_family(name)) for name in FAMILIES]
-    return [(name, wanted) for name, wanted in rows if any(counted(results, m, wanted)[1] for m in results.modes())]
+    return [(name, wanted) for name, wanted in rows if any(counted(results, m, wanted)[1] for m in modes)]
 
 
 def export_seconds(results: Results, mode: str) -> list[float]:
@@ -59,10 +59,10 @@ def kind_of_reason(record: dict) -> str:
     return f"{record.get('stage')}: " + re.sub(r"\d+(\.\d+)?(e-?\d+)?", "N", stable(reason))
 
 
-def failures_by_reason(results: Results) -> list[tuple[str, list[dict]]]:
-    """Failing records grouped by the kind of reason, the most frequent first."""
+def failures_by_reason(results: Results, modes: list[str]) -> list[tuple[str, list[dict]]]:
+    """Failing records of these modes grouped by the kind of reason, the most frequent first."""
     found = defaultdict(list)
-    for mode in results.modes():
+    for mode in modes:
         for record in results.of_mode(mode):
             if record["status"] != "passed":
                 found[kind_of_reason(record)].append(record)
@@ -80,7 +80,8 @@ def by_model_type(results: Results) -> dict[str, dict[str, tuple[int, int]]]:
 
 
 def statuses(results: Results) -> dict:
-    """What is checked in: cases that eager doesn't run, and per mode those that fail, with reasons. All others pass."""
+    """What is checked in: cases that eager doesn't run, those with which it doesn't generate, and per mode those that fail,
+    with reasons. All others pass."""
     failing = {
         mode: {
             r["case"]: f"{r['status']} [{r['stage']}] {stable(r['reason'])}"
@@ -89,23 +90,30 @@ def statuses(results: Results) -> dict:
         }
         for mode in results.modes()
     }
-    excluded = {r["case"]: f"[{r['stage']}] {stable(r['reason'])}" for r in results.excluded()}
-    return {"excluded": excluded, "failing": failing}
+    excluded, not_generating = (
+        {r["case"]: f"[{r['stage']}] {stable(r['reason'])}" for r in results.excluded(mode)}
+        for mode in ("eager", "generate")
+    )
+    return {"excluded": excluded, "not generating": not_generating, "failing": failing}
 
 
 def compared(results: Results, before: dict) -> tuple[list[str], list[str]]:
     """(regressions, improvements) of a run, maybe of some cases only, against the checked-in statuses."""
     now, worse, better = statuses(results), [], []
-    for case, reason in now["excluded"].items():
-        if case not in before["excluded"]:
-            worse.append(f"{case}: eager does not run it any more: {reason}")
+    if "not generating" not in before:  # a list from before generation was a mode
+        before = {**before, "not generating": now["not generating"]}
+    for kind, what in (("excluded", "run it"), ("not generating", "generate with it")):
+        for case, reason in now[kind].items():
+            if case not in before[kind]:
+                worse.append(f"{case}: eager does not {what} any more: {reason}")
     for mode in results.modes():
+        kind = "not generating" if baseline(mode) == "generate" else "excluded"
         listed = before["failing"].get(mode)
         if listed is None:  # a mode that is new
             continue
         for record in results.of_mode(mode):
             case = record["case"]
-            fails, failed = case in now["failing"][mode], case in listed or case in before["excluded"]
+            fails, failed = case in now["failing"][mode], case in listed or case in before[kind]
             if fails and not failed:
                 worse.append(f"{case} {mode}: {now['failing'][mode][case]}")
             elif not fails and case in listed:
@@ -116,12 +124,12 @@ def compared(results: Results, before: dict) -> tuple[list[str], list[str]]:
 def as_json(results: Results) -> dict:
     """The whole run per architecture: status, reason and seconds of every case and mode."""
     architectures: dict = defaultdict(dict)
-    for case in results.cases():
+    for case in sorted({*results.cases(), *results.cases("generate")}):
         modes = {}
         for mode in results.modes():
             record = results.records.get((case, mode))
             if record:
-                kept = ("status", "stage", "reason", "where", "export_s", "verify_s", "verified")
+                kept = ("status", "stage", "reason", "where", "export_s", "verify_s", "verified", "components", "static")
                 modes[mode] = {key: record[key] for key in kept if key in record}
         architectures[model_type(case)][case] = modes
     totals = {mode: dict(zip(("passed", "cases"), counted(results, mode))) for mode in results.modes()}

@@ -87,20 +87,30 @@ def rebuild(zoo, case: str, model, sizes: Sizes) -> dict:
         return zoo.make_inputs(zoo.Ctx(case, model, sizes.seed))
 
 
-def vary(zoo, case: str, model, inputs: dict, run: Callable[[dict], dict], dynamic: bool, outputs) -> list[Variation]:
+def vary(
+    zoo,
+    case: str,
+    model,
+    inputs: dict,
+    run: Callable[[dict], dict],
+    dynamic: bool,
+    outputs,
+    change: Callable[[Sizes], Sizes] = lambda sizes: sizes,
+    select: Callable[[dict], dict] = lambda inputs: inputs,
+) -> list[Variation]:
     """Other values and padding at the traced sizes and, with dynamic, the other sizes: those that `run`, eager's
-    forward, takes. A model that takes only the traced sizes has none of the latter. Sizes for which eager returns others
+    function, takes. A model that takes only the traced sizes has none of the latter. Sizes for which eager returns others
     than the tensors named `outputs` are left out (models that return a tensor for each image): a program returns a fixed
-    number of them."""
+    number of them. `change` makes other sizes of those tried here, `select` what `run` takes of the zoo's inputs."""
     base = signature(inputs)
     found = []
     for name, candidates in (OTHER_VALUES, *(OTHER_SIZES if dynamic else ())):
         tried = set()
-        for sizes in candidates:
+        for sizes in map(change, candidates):
             try:
                 if name == "grids" and not any("grid" in key for key in inputs):
                     continue
-                other = rebuild(zoo, case, model, sizes)
+                other = select(rebuild(zoo, case, model, sizes))
                 shapes = signature(other)
                 if other.keys() != inputs.keys() or (shapes == base) != (name == "values") or repr(shapes) in tried:
                     continue
