@@ -256,9 +256,9 @@ def test_a_checkpoint_of_another_size_than_its_config(llama, refused):
 @pytest.mark.parametrize(
     "fields, expected",
     [
-        ({"model_type": "lama"}, "'model_type' is 'lama', which has no native model; did you mean 'llama'?"),
+        ({"model_type": "lama"}, "'model_type' is 'lama', which has no native model; did you mean 'llama'"),
         ({"model_type": "qwen4"}, "did you mean 'qwen2', 'qwen3'?"),
-        ({"model_type": "mixture_of_nothing"}, "there are bert, gemma3_text, gpt2, llama"),
+        ({"model_type": "mixture_of_nothing"}, "there are bart, bert, clip_vision_model, gemma3_text, gpt2, llama"),
         ({"model_type": ...}, "'model_type' is missing; expected a string"),
         ({"model_type": 3}, "'model_type' expected a string, got 3"),
         ({"architectures": ["LlamaForCausalML"]}, "did you mean 'LlamaForCausalLM'"),

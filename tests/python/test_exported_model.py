@@ -29,13 +29,27 @@ def image_batches(config, dtype):
         yield {"pixel_values": torch.randn(batch, config.num_channels, config.image_size, config.image_size, dtype=dtype)}
 
 
+def speech_batches(config):
+    torch.manual_seed(0)
+    for batch in (1, 2, 3):
+        for length in (1, 5, 11):
+            features = torch.randn(batch, config.num_mel_bins, 2 * config.max_source_positions)
+            yield {"input_features": features, "decoder_input_ids": torch.randint(3, config.vocab_size, (batch, length))}
+
+
+def batches(model_type, config, dtype):
+    if model_type == "vit":
+        return image_batches(config, dtype)
+    return speech_batches(config) if model_type == "whisper" else padded_batches(config.vocab_size)
+
+
 def check(cli, checkpoint, model_type, out, format, *options):
     cli("export", checkpoint, "--to", format, "--dynamic", "--out", out, *options)
     exported = ExportedModel.from_pretrained(out, trust_remote_code=True)
     model = getattr(transformers, TINY_MODELS[model_type][1]).from_pretrained(checkpoint, dtype="auto").eval()
     config = model.config
-    for inputs in image_batches(config, model.dtype) if model_type == "vit" else padded_batches(config.vocab_size):
-        if config.is_encoder_decoder:
+    for inputs in batches(model_type, config, model.dtype):
+        if config.is_encoder_decoder and "decoder_input_ids" not in inputs:
             inputs = {**inputs, "decoder_input_ids": inputs["input_ids"].flip(-1)}
         with torch.no_grad():
             expected = get_leaf_tensors(model(**inputs))
