@@ -27,8 +27,8 @@ struct GenerationStage {
 // The stages of `model`, with the inputs that one run over the prompt `inputs` (input_ids, attention_mask for one with
 // padding, and what else its first call takes) calls them with: "prefill" has the whole prompt and an empty cache,
 // "decode" the next token (two with multi_token_decode) and the cache after the prompt. Before them are the parts that
-// "prefill" is made of, in models that have some. Caches of fixed size are in all, with ready masks. No two stages share
-// a cache's buffers. Throws Error for a model that doesn't generate or has no cache of that kind.
+// "prefill" is made of, in models that have some. Caches of fixed size are in all, with ready masks. No two stages
+// share a cache's buffers. Throws Error for a model that doesn't generate or has no cache of that kind.
 std::vector<GenerationStage> decompose_for_generation(const std::shared_ptr<PreTrainedModel>& model,
                                                       const ModelInputs& inputs, const GenerationOptions& options = {});
 

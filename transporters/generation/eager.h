@@ -13,9 +13,9 @@ namespace transporters {
 class EagerSession : public DecodingSession {
  public:
   // `prompt`: what the model generates from: input_ids and attention_mask for one with padding, or what its encoder
-  // takes, and inputs of the first call such as pixel_values. A model with an encoder runs it here. Without a length the
-  // cache grows; with one it holds so many tokens. Throws Error for a model that doesn't generate, for a prompt it can't
-  // begin with, and for a kind of cache that it has not.
+  // takes, and inputs of the first call such as pixel_values. A model with an encoder runs it here. Without a length
+  // the cache grows; with one it holds so many tokens. Throws Error for a model that doesn't generate, for a prompt it
+  // can't begin with, and for a kind of cache that it has not.
   EagerSession(const PreTrainedModel& model, const ModelInputs& prompt,
                std::optional<int64_t> static_cache_length = std::nullopt);
 
@@ -51,8 +51,8 @@ class EagerSession : public DecodingSession {
   int64_t past_ = 0;        // tokens run
 };
 
-// What EagerSession takes for a prompt. Prompts of several lengths are padded on the left, those of an encoder on the right.
-// Throws Error for ids that the vocabulary lacks and for a prompt that the model can't begin with.
+// What EagerSession takes for a prompt. Prompts of several lengths are padded on the left, those of an encoder on the
+// right. Throws Error for ids that the vocabulary lacks and for a prompt that the model can't begin with.
 ModelInputs prompt_inputs(const PreTrainedModel& model, const Prompt& prompt,
                           std::optional<int64_t> vocab_size = std::nullopt);
 

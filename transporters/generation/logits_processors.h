@@ -13,8 +13,8 @@ class LogitsProcessors {
   LogitsProcessors(const GenerationSettings& settings, int64_t prompt_length, int64_t max_new_tokens)
       : settings_(settings), prompt_length_(prompt_length), max_length_(prompt_length + max_new_tokens) {}
 
-  // `scores`: [rows, vocabulary], logits or their logarithms of probabilities, float32; changed in place. `sequences`: the
-  // tokens of each row, the prompt's too; `padding` has how many at the front are padding.
+  // `scores`: [rows, vocabulary], logits or their logarithms of probabilities, float32; changed in place. `sequences`:
+  // the tokens of each row, the prompt's too; `padding` has how many at the front are padding.
   void apply(at::Tensor& scores, const std::vector<TokenIds>& sequences, const std::vector<int64_t>& padding) const;
 
  private:

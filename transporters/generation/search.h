@@ -60,8 +60,8 @@ struct SearchStart {
 // Settings with what the options override. Throws Error for values that can't be.
 GenerationSettings overridden(GenerationSettings settings, const GenerateOptions& options);
 
-// The likeliest token each time, or with settings.num_beams > 1 the sequence of the best score that a beam search finds, as
-// transformers' generate() does both. Ties go to the lower token id.
+// The likeliest token each time, or with settings.num_beams > 1 the sequence of the best score that a beam search
+// finds, as transformers' generate() does both. Ties go to the lower token id.
 GenerateResult search(DecodingSession& session, const SearchStart& start, const GenerationSettings& settings,
                       const GenerateOptions& options);
 

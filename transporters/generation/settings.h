@@ -37,8 +37,8 @@ struct GenerationSettings {
   TokenIds begin_suppress_tokens;
 
   // generation_config.json of the folder, or config.json where there is none; the ids of an ended sequence and of the
-  // decoder's start are looked for in both. Throws Error for values that can't be, and for a field that would change the
-  // tokens and is not one of the above. Sampling is not looked at.
+  // decoder's start are looked for in both. Throws Error for values that can't be, and for a field that would change
+  // the tokens and is not one of the above. Sampling is not looked at.
   static GenerationSettings from_folder(const std::filesystem::path& folder);
   // Throws Error that names `file` for values that can't be.
   void check(const std::string& file) const;

@@ -17,8 +17,8 @@ namespace transporters {
 
 using NamedTensor = std::pair<std::string, at::Tensor>;
 
-// One layer's keys and values: [batch, key_value_heads, length, head_dim]. An update of a layer that grows replaces this
-// object's tensors and never writes into them; layers of fixed size (static_cache.h) are written in place.
+// One layer's keys and values: [batch, key_value_heads, length, head_dim]. An update of a layer that grows replaces
+// this object's tensors and never writes into them; layers of fixed size (static_cache.h) are written in place.
 class CacheLayer {
  public:
   virtual ~CacheLayer() = default;
@@ -116,8 +116,8 @@ class Cache {
   static Cache fixed(const std::vector<std::optional<int64_t>>& windows, int64_t batch, int64_t heads,
                      int64_t max_length, int64_t head_dim, at::ScalarType dtype);
   bool is_static() const { return !layers.empty() && layers.front()->is_static(); }
-  // Layers of an encoder's states, whose size is theirs, after `layers`; of fixed size when those are. For an encoder of
-  // `length` states in the sample.
+  // Layers of an encoder's states, whose size is theirs, after `layers`; of fixed size when those are. For an encoder
+  // of `length` states in the sample.
   void add_cross_layers(size_t count, int64_t batch, int64_t heads, int64_t length, int64_t head_dim);
   // Lets go of the cross layers' keys and values where `given` has them all.
   void drop_cross_layers_of(const Cache& given);
