@@ -135,7 +135,8 @@ const ManifestEntry& find_component(const Export& exported, const std::string& c
   if (component.empty() && exported.components.size() == 1) return exported.components.front();
   throw Error(ErrorContext{.stage = "read", .file = exported.folder.string()},
               component.empty() ? "the export has components " + list + "; choose one with --component"
-                                : "there is no component '" + component + "'" + did_you_mean(component, names));
+                                : "there is no component '" + component + "'" + did_you_mean(component, names) +
+                                      "; components are " + list);
 }
 
 std::unique_ptr<Artifact> open_artifact(const Export& exported, const ManifestEntry& component,

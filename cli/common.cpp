@@ -106,6 +106,8 @@ std::string json_argument(const std::string& option, const std::string& text_or_
 std::string one_line(const std::string& message) {
   // libtorch appends "Exception raised from ..." and a stack.
   std::string text = message.substr(0, message.find("\nException raised from"));
+  // What a file holds may be no UTF-8.
+  text = Json::parse(Json(text).dump(-1, ' ', false, Json::error_handler_t::replace)).get<std::string>();
   std::string line;
   for (const char c : text) {
     const bool space = c == '\n' || c == '\r' || c == '\t';

@@ -76,7 +76,11 @@ void print_text(const GenerateArguments& arguments, const GenerateResult& result
 Prompt read_prompt(const GenerateArguments& arguments) {
   Prompt prompt;
   if (!arguments.ids.empty())
-    for (const std::string& row : split(arguments.ids, ';')) prompt.ids.push_back(read_ids("--ids", row));
+    for (const std::string& row : split(arguments.ids, ';')) {
+      if (row.find_first_not_of(' ') == std::string::npos)
+        throw UsageError("--ids: expected prompts such as 1,2,3;4,5, got an empty one in '" + arguments.ids + "'");
+      prompt.ids.push_back(read_ids("--ids", row));
+    }
   if (!arguments.inputs.empty())
     for (auto& [name, tensor] : load_tensors(arguments.inputs)) prompt.inputs.emplace(name, std::move(tensor));
   if (prompt.ids.empty() && prompt.inputs.empty()) throw UsageError("a prompt is missing: give --ids, --inputs or both");
@@ -85,7 +89,10 @@ Prompt read_prompt(const GenerateArguments& arguments) {
 
 GenerateOptions read_options(const GenerateArguments& arguments) {
   GenerateOptions options = arguments.options;
-  if (!arguments.eos.empty()) options.eos_token_ids = read_ids("--eos", arguments.eos);
+  if (arguments.eos == "none")
+    options.eos_token_ids = TokenIds();
+  else if (!arguments.eos.empty())
+    options.eos_token_ids = read_ids("--eos", arguments.eos);
   if (arguments.early_stopping == "true") options.early_stopping = EarlyStopping::Yes;
   if (arguments.early_stopping == "false") options.early_stopping = EarlyStopping::No;
   if (arguments.early_stopping == "never") options.early_stopping = EarlyStopping::Never;
@@ -146,7 +153,7 @@ void add_generate(CLI::App& app, Command& chosen) {
   command->add_option("--early-stopping", arguments->early_stopping,
                       "Beam search: whether a prompt is done with as many ended sequences as beams")
       ->check(CLI::IsMember({"true", "false", "never"}));
-  command->add_option("--eos", arguments->eos, "Token ids that end a sequence, in place of generation_config.json's")
+  command->add_option("--eos", arguments->eos, "Token ids that end a sequence, in place of generation_config.json's; none for no end")
       ->check(kNotEmpty);
   command->add_option("--onnxruntime", arguments->generator.onnxruntime,
                       "The ONNX Runtime library (libonnxruntime.so)")

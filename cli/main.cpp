@@ -21,13 +21,14 @@ void report(bool json, const std::string& stage, const std::string& line, Json d
   print_json(Json{{"error", details}});
 }
 
-int failed(bool json, const Error& error) {
+// `command` is the stage of an error that says none.
+int failed(bool json, const Error& error, const std::string& command) {
   const ErrorContext& context = error.context();
   Json details = Json::object();
   if (!context.op.empty()) details["op"] = context.op;
   if (!context.module.empty()) details["module"] = context.module;
   if (!context.file.empty()) details["file"] = context.file;
-  const std::string stage = context.stage.empty() ? "export" : context.stage;
+  const std::string stage = context.stage.empty() ? command : context.stage;
   const std::string line = one_line(error.what());
   report(json, stage, context.stage.empty() ? "[" + stage + "] " + line : line, details);
   return kFailed;
@@ -74,7 +75,7 @@ int run(int argc, char** argv) {
   } catch (const UsageError& error) {
     return wrong_usage(json, error.what());
   } catch (const Error& error) {
-    return failed(json, error);
+    return failed(json, error, argv[1]);
   } catch (const InternalError& error) {
     report(json, "internal", "[internal] " + one_line(error.what()) + "; this is a bug, please report it",
            Json::object());

@@ -94,7 +94,9 @@ at::Tensor resized(at::Tensor sample, const std::vector<int64_t>& sizes) {
 
 class Pt2Reference : public Reference {
  public:
-  explicit Pt2Reference(const fs::path& file) : program_(dynamo::load(file)), interpreter_(program_) {
+  // `component` is the program to take in an archive of several.
+  Pt2Reference(const fs::path& file, const std::string& component)
+      : program_(dynamo::load(file, dynamo::model_names(file).size() > 1 ? component : "")), interpreter_(program_) {
     for (const auto& input : program_.inputs) {
       if (input.kind != InputKind::UserInput || !input.value || !input.value->is_tensor()) continue;
       for (size_t axis = 0; axis < input.value->sizes().size(); ++axis)
@@ -171,7 +173,7 @@ std::unique_ptr<Reference> open_reference(const ReferenceArguments& arguments, c
   if (fs::path(arguments.path).extension() == ".pt2" && fs::is_regular_file(arguments.path)) {
     if (!arguments.attention.empty())
       throw UsageError("--attention goes with the eager model of a checkpoint folder, not with a .pt2");
-    return std::make_unique<Pt2Reference>(arguments.path);
+    return std::make_unique<Pt2Reference>(arguments.path, component.component);
   }
   LoadOptions options;
   options.dtype = dtype_from_name(component.metadata.export_dtype);

@@ -47,7 +47,8 @@ std::optional<NamedTensors> make_inputs(const Reference& reference, const Artifa
   for (const auto& input : artifact.inputs()) {
     const auto found = inputs->find(input.name);
     if (found == inputs->end())
-      fail("the artefact takes '" + input.name + "', for which there is no sample; try 'transporters run'");
+      fail("the artefact takes '" + input.name + "', for which there is no sample; verify a generation's stages together, " +
+           "by the export's folder without --component, or try 'transporters run'");
     const at::Tensor& tensor = found->second;
     if (static_cast<size_t>(tensor.dim()) != input.sizes.size()) return std::nullopt;
     for (int64_t axis = 0; axis < tensor.dim(); ++axis)

@@ -4,10 +4,12 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
+#include <functional>
 #include <limits>
 
 #include "transporters/error.h"
 #include "transporters/generation/logits_processors.h"
+#include "transporters/generation/positions.h"
 #include "transporters/generation/prompt.h"
 #include "transporters/generation/search.h"
 
@@ -120,16 +122,80 @@ TEST_CASE("a search ends where there is no room") {
     GenerationSettings settings;
     settings.num_beams = beams;
     SearchStart start = start_of(at::tensor({0, 1}, at::kLong).view({1, 2}));
-    start.room = 2;
+    start.limit(4, /*with_last=*/true, "cache_full", "");
     const GenerateResult result = search(session, start, settings, {.max_new_tokens = 5});
     CHECK(result.tokens[0].size() == 2);
     CHECK(result.stopped == "cache_full");
     TableSession other(1);
-    start.room = 0;
+    start.limit(2, /*with_last=*/true, "cache_full", "");
     const GenerateResult none = search(other, start, settings, {.max_new_tokens = 5});
     CHECK(none.tokens == std::vector<TokenIds>{{}});
     CHECK(other.steps == 0);
   }
+}
+
+TEST_CASE("the least room counts") {
+  SearchStart start = start_of(at::tensor({0, 1}, at::kLong).view({1, 2}));
+  start.limit(3, /*with_last=*/false, "positions_full", "");
+  CHECK(start.room == 2);  // the second is not run
+  start.limit(4, /*with_last=*/true, "cache_full", "");
+  CHECK(start.room_ends == "positions_full");
+  start.limit(3, /*with_last=*/true, "cache_full", "");
+  CHECK(start.room == 1);
+  CHECK(start.room_ends == "cache_full");
+  CHECK_THROWS_WITH_AS(start.limit(1, /*with_last=*/true, "cache_full", "take less"),
+                       "[generation] the prompt has 2 tokens, and there is room for 1; take less", Error);
+}
+
+TEST_CASE("logits that are not numbers") {
+  for (const int64_t beams : {1, 2}) {
+    TableSession session(1);
+    session.table.fill_(std::numeric_limits<float>::quiet_NaN());
+    GenerationSettings settings;
+    settings.num_beams = beams;
+    const SearchStart start = start_of(at::tensor({0, 1}, at::kLong).view({1, 2}));
+    CHECK_THROWS_AS(search(session, start, settings, {.max_new_tokens = 5}), Error);
+  }
+}
+
+TEST_CASE("positions of decoders") {
+  const auto longest = [](const std::string& text) -> std::optional<int64_t> {
+    const auto table = decoder_positions(Config::parse(text, "config.json"));
+    return table ? std::optional(table->longest) : std::nullopt;
+  };
+  CHECK(longest(R"({"model_type": "gpt2", "n_positions": 64})") == 64);
+  CHECK(longest(R"({"model_type": "gpt2", "max_position_embeddings": 32})") == 32);
+  CHECK(longest(R"({"model_type": "gpt2"})") == 1024);
+  CHECK(longest(R"({"model_type": "roberta", "max_position_embeddings": 20, "pad_token_id": 1})") == 18);
+  CHECK(longest(R"({"model_type": "both", "decoder": {"model_type": "trocr", "max_position_embeddings": 7}})") == 7);
+  CHECK(!longest(R"({"model_type": "llama", "max_position_embeddings": 64})"));
+}
+
+TEST_CASE("what a prompt may have besides ids") {
+  const std::vector<std::string> known{"input_ids", "attention_mask", "pixel_values", "position_ids"};
+  const auto message = [&](const std::string& name, const at::Tensor& tensor,
+                           const std::vector<std::string>& names) -> std::string {
+    try {
+      check_prompt_inputs({.ids = {}, .inputs = {{name, tensor}}}, names);
+    } catch (const Error& error) {
+      return error.message();
+    }
+    return "";
+  };
+  const at::Tensor some = at::ones({1, 2});
+  CHECK(message("pixel_values", some, known).empty());
+  CHECK(message("pixel_values", at::ones({0, 2}), known) ==
+        "'pixel_values': expected values, got a tensor without elements");
+  CHECK(message("pixel_value", some, known) ==
+        "'pixel_value' is no input of the model; did you mean 'pixel_values'?; besides ids it takes pixel_values");
+  CHECK(message("position_ids", some, known) == "'position_ids' follows from the prompt's ids; leave it out");
+  CHECK(message("attention_mask", some, known) == "'attention_mask' follows from the prompt's ids; leave it out");
+  CHECK(message("cache.layers.0.keys", some, known).find("leave it out") != std::string::npos);
+  CHECK(message("input_ids", some, known) ==
+        "'input_ids': tokens of the prompt are given as ids (--ids), not among the other inputs");
+  CHECK(message("foo", some, {"input_ids"}) == "'foo' is no input of the model; besides ids it takes none");
+  // An encoder of speech has a mask of what it reads.
+  CHECK(message("attention_mask", some, {"input_features", "attention_mask", "decoder_input_ids"}).empty());
 }
 
 TEST_CASE("settings that can't be") {
@@ -144,6 +210,32 @@ TEST_CASE("settings that can't be") {
   };
   CHECK(message({.num_beams = 0}).find("'num_beams': expected 1 to 1024, got 0") != std::string::npos);
   CHECK(message({.num_beams = 2}).empty());
+  CHECK(message({.length_penalty = NAN}).find("'length_penalty': expected a finite number, got nan") != std::string::npos);
+  const auto refused = [](const std::function<void(GenerationSettings&)>& change) -> std::string {
+    GenerationSettings settings;
+    settings.vocab_size = 10;
+    change(settings);
+    try {
+      settings.check("file");
+    } catch (const Error& error) {
+      return error.message();
+    }
+    return "";
+  };
+  CHECK(refused([](auto& s) { s.min_length = -1; }) == "'min_length': expected 0 or more, got -1");
+  CHECK(refused([](auto& s) { s.min_new_tokens = -1; }) == "'min_new_tokens': expected 0 or more, got -1");
+  CHECK(refused([](auto& s) { s.forced_bos_token_id = 10; }) ==
+        "'forced_bos_token_id': expected ids from 0 to 9, got 10");
+  CHECK(refused([](auto& s) { s.forced_eos_token_ids = {-1}; }) ==
+        "'forced_eos_token_id': expected ids from 0 to 9, got -1");
+  CHECK(refused([](auto& s) { s.decoder_start_token_id = 11; }) ==
+        "'decoder_start_token_id': expected ids from 0 to 9, got 11");
+  CHECK(refused([](auto& s) {
+          s.forced_bos_token_id = 4;
+          s.suppress_tokens = {3, 4};
+        }) == "'suppress_tokens': expected no token that is forced, got 4");
+  // transformers takes these too: they never match.
+  CHECK(refused([](auto& s) { s.eos_token_ids = {50256}; }).empty());
 }
 
 namespace {

@@ -53,6 +53,69 @@ TEST_CASE("an update changes the cache it is made on, not the one it was copied 
   CHECK(first == 0);
 }
 
+namespace {
+
+// A layer for tokens and one for an encoder's states.
+tp::Cache with_cross_layer(bool fixed) {
+  auto cache = fixed ? tp::Cache::fixed({std::nullopt}, 2, 1, 6, 4, at::kFloat) : tp::Cache::dynamic({std::nullopt});
+  cache.add_cross_layers(1, 2, 1, 0, 4);
+  return cache;
+}
+
+std::vector<std::string> names(const tp::Cache& cache) {
+  std::vector<std::string> result;
+  for (const auto& [name, tensor] : cache.tensors()) result.push_back(name);
+  return result;
+}
+
+}  // namespace
+
+TEST_CASE("an encoder's states are a layer as long as they are") {
+  auto cache = with_cross_layer(/*fixed=*/true);
+  tp::CacheLayer& layer = *cache.layers[1];
+  CHECK(cache.first(false) == cache.layers[0].get());
+  CHECK(!layer.is_filled());
+  CHECK(layer.length() == 0);
+  CHECK(layer.state_json(0).find(R"("is_initialized": false)") != std::string::npos);
+  const at::Tensor keys = at::ones({2, 1, 5, 4}), values = at::zeros({2, 1, 5, 4});
+  const auto [read_keys, read_values] = layer.update(keys, values);
+  CHECK(read_keys.is_same(keys));
+  CHECK(read_values.is_same(values));
+  CHECK(layer.length() == 5);
+  CHECK(layer.mask_sizes(1) == std::pair<c10::SymInt, c10::SymInt>(5, 0));
+  CHECK(layer.tensors().back().second.item<int64_t>() == 5);
+  CHECK(layer.state_json(0).find(R"("max_cache_len": 5)") != std::string::npos);
+  CHECK_THROWS_AS(layer.update(keys, values), tp::InternalError);
+  layer.clear();
+  CHECK(!layer.is_filled());
+}
+
+TEST_CASE("a step gives back no encoder's states that it was given") {
+  for (const bool fixed : {false, true}) {
+    auto given = with_cross_layer(fixed);
+    given.layers[0]->update(at::zeros({2, 1, 3, 4}), at::zeros({2, 1, 3, 4}));
+    auto first = given;  // where they come
+    first.layers[1]->update(at::ones({2, 1, 5, 4}), at::ones({2, 1, 5, 4}));
+    auto result = first;
+    result.drop_cross_layers_of(given);
+    CHECK(result.layers[1]->is_filled());
+
+    result = first;
+    result.layers[0]->update(at::zeros({2, 1, 1, 4}), at::zeros({2, 1, 1, 4}));
+    result.drop_cross_layers_of(first);
+    CHECK(!result.layers[1]->is_filled());
+    CHECK(first.layers[1]->is_filled());
+    CHECK(names(result).front() == "self_attention_cache.layers.0.keys");
+
+    auto others = first;
+    std::vector<at::Tensor> tensors;
+    for (const auto& [name, tensor] : others.tensors()) tensors.push_back(tensor.clone());
+    others.set_tensors(tensors);
+    others.drop_cross_layers_of(first);
+    CHECK(others.layers[1]->is_filled());
+  }
+}
+
 TEST_CASE("outputs that are a tensor or have a tuple") {
   const auto alone = tp::ModelOutput::of_tensor(at::zeros({2}));
   CHECK(paths(alone) == std::vector<std::string>{"output"});

@@ -19,7 +19,7 @@ MODELS = ["llama", "qwen3", "gemma3_text", "gpt2", "mistral", "qwen2"]
 FORMATS = ["dynamo", "onnx"]
 CACHE = 40
 NEW = 20
-NO_TOKEN = 1000  # of no vocabulary here: nothing ends a sequence
+NO_TOKEN = 1000  # of no vocabulary here: nothing ends a sequence of transformers
 
 
 def load(checkpoint):
@@ -83,7 +83,7 @@ def test_tokens_are_those_of_transformers(cli, exports, tiny_checkpoint, model_t
     folder = exports(model_type, format, *KINDS[kind])
     for lengths in [(9,), (3, 7)]:  # the sample has two prompts of five
         prompts = random_prompts(*lengths)
-        result = generate(cli, folder, prompts, NEW, "--eos", NO_TOKEN)
+        result = generate(cli, folder, prompts, NEW, "--eos", "none")
         assert result["tokens"] == expected(tiny_checkpoint(model_type), prompts, NEW)
         assert result["stopped"] == "max_new_tokens"
         assert result["steps"] == NEW - 1
@@ -94,7 +94,7 @@ def test_tokens_are_those_of_transformers(cli, exports, tiny_checkpoint, model_t
 def test_mixtures_of_experts(cli, exports, tiny_checkpoint, model_type, format):
     for kind in ("dynamic", "static-multi-token"):
         prompts = random_prompts(3, 7)
-        result = generate(cli, exports(model_type, format, *KINDS[kind]), prompts, NEW, "--eos", NO_TOKEN)
+        result = generate(cli, exports(model_type, format, *KINDS[kind]), prompts, NEW, "--eos", "none")
         assert result["tokens"] == expected(tiny_checkpoint(model_type), prompts, NEW)
 
 
@@ -113,7 +113,7 @@ def test_an_encoder_and_its_decoder(cli, exports, tiny_checkpoint, format, optio
         max_new_tokens=NEW, do_sample=False, pad_token_id=0, decoder_start_token_id=0, eos_token_id=NO_TOKEN
     )
     wanted = model.generate(ids, attention_mask=mask, generation_config=config)[:, 1:].tolist()
-    assert generate(cli, folder, prompts, NEW, "--eos", NO_TOKEN)["tokens"] == wanted
+    assert generate(cli, folder, prompts, NEW, "--eos", "none")["tokens"] == wanted
     if format == "onnx":
         import onnx
 
@@ -127,7 +127,7 @@ def test_a_sequence_ends_with_its_token(cli, exports, tiny_checkpoint):
     prompts = random_prompts(3, 7)
     every = expected(tiny_checkpoint("llama"), prompts, NEW)
     eos = every[0][4]
-    result = generate(cli, exports("llama", "onnx"), prompts, NEW, "--eos", f"{eos},{NO_TOKEN}")
+    result = generate(cli, exports("llama", "onnx"), prompts, NEW, "--eos", eos)
     cut = [row[: row.index(eos) + 1] if eos in row else row for row in every]
     assert result["tokens"] == cut
     assert result["stopped"] == ("eos" if all(eos in row for row in every) else "max_new_tokens")
@@ -145,6 +145,26 @@ def test_generation_config_says_what_ends_a_sequence(cli, tiny_checkpoint, tmp_p
     assert result["tokens"] == expected(tiny_checkpoint("llama"), prompts, NEW, eos)
 
 
+@pytest.mark.parametrize("format", FORMATS)
+@pytest.mark.parametrize("model_type", ["llama", "gpt2", "mistral"])
+def test_a_sample_of_one_token(cli, tiny_checkpoint, tmp_path, model_type, format):
+    for batch in (1, 2):
+        out = tmp_path / str(batch)
+        sizes = ["--batch", batch, "--sequence", 1]
+        cli("export", tiny_checkpoint(model_type), "--to", format, "--generation", "--dynamic", *sizes, "--out", out)
+        for prompts in (random_prompts(1), random_prompts(3, 7)):
+            wanted = expected(tiny_checkpoint(model_type), prompts, NEW)
+            assert generate(cli, out, prompts, NEW, "--eos", "none")["tokens"] == wanted
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_prompts_of_other_sizes_than_a_fixed_export(cli, tiny_checkpoint, tmp_path, format):
+    cli("export", tiny_checkpoint("llama"), "--to", format, "--generation", "--out", tmp_path)
+    failed = cli("generate", tmp_path, "--ids", "1,2,3", code=1).stderr
+    assert "'input_ids': the graph takes int64 [2, 5], got int64 [1, 3]; export it with --dynamic for other sizes" in failed
+    assert "[generation]" in failed and len(failed.splitlines()) == 1
+
+
 # ── Caches of fixed size ──
 
 
@@ -153,13 +173,13 @@ def test_a_full_cache_stops_clearly(cli, tiny_checkpoint, exports, format):
     """huggingface/transformers#32503"""
     folder = exports("llama", format, "--static-cache", 8)
     prompts = random_prompts(6)
-    result = generate(cli, folder, prompts, 5, "--eos", NO_TOKEN)
+    result = generate(cli, folder, prompts, 5, "--eos", "none")
     assert result["stopped"] == "cache_full"
     assert result["tokens"] == expected(tiny_checkpoint("llama"), prompts, 2)
-    text = cli("generate", folder, "--ids", prompts_text(prompts), "--max-new-tokens", 5, "--eos", NO_TOKEN)
+    text = cli("generate", folder, "--ids", prompts_text(prompts), "--max-new-tokens", 5, "--eos", "none")
     assert "the cache is full after 2 of 5 new tokens" in text.stderr
     failed = cli("generate", folder, "--ids", prompts_text(random_prompts(9)), code=1)
-    assert "the prompt has 9 tokens, and the cache is made for 8" in failed.stderr
+    assert "the prompt has 9 tokens, and there is room for 8; export it with a longer --static-cache" in failed.stderr
 
 
 def masks_of(session, past, count, total, window=None):
@@ -268,7 +288,7 @@ def test_a_single_pt2_has_each_weight_once(cli, large, tmp_path):
     with torch.no_grad():
         torch.testing.assert_close(programs["prefill"].module()(**inputs).logits, load(large)(ids).logits)
     prompts = random_prompts(4)
-    assert generate(cli, tmp_path, prompts, 6, "--eos", 9999)["tokens"] == expected(large, prompts, 6, 9999)
+    assert generate(cli, tmp_path, prompts, 6, "--eos", "none")["tokens"] == expected(large, prompts, 6, 9999)
     assert "prefill" in cli("inspect", tmp_path).stdout
     several = cli("export", tmp_path / "model.pt2", "--to", "onnx", "--out", tmp_path / "onnx", code=1)
     assert "expected one; choose from 'prefill', 'decode'" in several.stderr
@@ -395,7 +415,7 @@ def test_a_real_model_gives_the_tokens_of_transformers(cli, smollm2, tmp_path, f
         cache = ("--static-cache", 64, "--multi-token-decode") if kind != "dynamic" else ()
         out = tmp_path / kind
         cli("export", smollm2, "--to", format, "--generation", "--dynamic", "--out", out, *options, *cache)
-        assert generate(cli, out, prompts, 40, "--eos", eos)["tokens"] == wanted
+        assert generate(cli, out, prompts, 40, "--eos", "none")["tokens"] == wanted
         assert bytes_of(out, ".pt2", ".onnx", ".data") <= 1.1 * bytes_of(smollm2, ".safetensors")
         shutil.rmtree(out)
 
@@ -407,7 +427,7 @@ def test_prompts_of_several_lengths_need_a_mask(cli, tiny_checkpoint, tmp_path, 
     ids = torch.randint(3, 99, (2, 5))
     exporter.export_for_generation(model, {"input_ids": ids}, {"dynamic": True}).save_pretrained(tmp_path / "out")
     one, other = random_prompts(4, 2)
-    result = generate(cli, tmp_path / "out", [one], 5, "--eos", NO_TOKEN)
+    result = generate(cli, tmp_path / "out", [one], 5, "--eos", "none")
     assert result["tokens"] == expected(tiny_checkpoint("llama"), [one], 5)
     result = cli("generate", tmp_path / "out", "--ids", prompts_text([one, other]), code=1)
     assert "attention_mask" in result.stderr and result.stdout == ""

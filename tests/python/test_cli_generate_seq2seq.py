@@ -71,7 +71,7 @@ def prompts_of(model_type, lengths, path):
 
 
 def generate(cli, folder, prompts, *options, count=NEW):
-    arguments = [*prompts, "--max-new-tokens", count, "--eos", NO_TOKEN, "--json", *options]
+    arguments = [*prompts, "--max-new-tokens", count, "--eos", "none", "--json", *options]
     return json.loads(cli("generate", folder, *arguments).stdout)
 
 
@@ -99,6 +99,46 @@ def test_tokens_are_those_of_transformers(cli, exports, checkpoints, tmp_path, m
         assert result["tokens"] == wanted
         assert result["stopped"] == "max_new_tokens" and result["steps"] == NEW - 1
     assert model_type == "t5" or len({token for row in wanted for token in row}) > 2  # tokens that tell something
+
+
+@pytest.mark.parametrize("format", FORMATS)
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_decoder_goes_on_from_several_tokens(cli, exports, checkpoints, tmp_path, format, kind):
+    """As Whisper's prompts of language and task are."""
+    prompts, given = prompts_of("whisper", (9, 9), tmp_path / "prompt.safetensors")
+    ids = random_prompts(4, 4)
+    wanted = expected(checkpoints("whisper"), {**given, "decoder_input_ids": torch.tensor(ids)})
+    for place in (checkpoints("whisper"), exports("whisper", format, *KINDS[kind])):
+        assert generate(cli, place, [*prompts, "--ids", prompts_text(ids)])["tokens"] == wanted
+
+
+def test_what_a_prompt_of_speech_can_not_be(cli, exports, checkpoints, tmp_path):
+    def message(*options, **tensors):
+        save_file(tensors, tmp_path / "in")
+        return [cli("generate", place, "--inputs", tmp_path / "in", *options, code=1).stderr for place in places]
+
+    places = [checkpoints("whisper"), *(exports("whisper", format) for format in FORMATS)]
+    features = torch.randn(2, 8, 40)
+    for text in message(input_features=torch.randn(0, 8, 40)):
+        assert "'input_features': expected values, got a tensor without elements" in text
+    for text in message(input_features=features, foo=features.clone()):
+        assert "'foo' is no input of the model; besides ids it takes input_features" in text
+    for text in message(input_features=features, decoder_input_ids=torch.ones(2, 1, dtype=torch.int64)):
+        assert "'decoder_input_ids': tokens of the prompt are given as ids (--ids)" in text
+    for text in message("--ids", "1,2;3", input_features=features):
+        assert "the decoder's prompts have several lengths; give prompts of one length" in text
+    for text in message("--ids", "1,2", input_features=features):
+        assert "expected ids of 2 rows, as" in text
+    for text in message(input_features=torch.full_like(features, torch.nan)):
+        assert "are NaN" in text
+
+
+def test_features_of_another_type(cli, exports, checkpoints, tmp_path):
+    prompts, given = prompts_of("whisper", (1, 1), tmp_path / "prompt.safetensors")
+    wanted = expected(checkpoints("whisper"), given)
+    save_file({"input_features": given["input_features"].double()}, tmp_path / "prompt.safetensors")
+    for place in (checkpoints("whisper"), *(exports("whisper", format) for format in FORMATS)):
+        assert generate(cli, place, prompts)["tokens"] == wanted
 
 
 @pytest.mark.parametrize("model_type", MODELS)
@@ -133,14 +173,20 @@ def test_a_step_reads_the_encoders_keys_and_leaves_them_alone(exports, model_typ
         assert not given_back
 
 
+@pytest.mark.parametrize("place", ["eager", *FORMATS])
 @pytest.mark.parametrize("model_type", ["bart", "whisper"])
-def test_positions_end(cli, checkpoints, tmp_path, model_type):
-    """A native model stops at its last position."""
+def test_positions_end(cli, checkpoints, tmp_path, model_type, place):
+    """Models stop at their last position: the last token needs none."""
     field = "max_target_positions" if model_type == "whisper" else "max_position_embeddings"
     folder = checkpoints(model_type, **{field: 12})
     prompts, given = prompts_of(model_type, (5,), tmp_path / "prompt.safetensors")
-    result = generate(cli, folder, prompts)
-    assert result["stopped"] == "positions_full" and len(result["tokens"][0]) == 11
+    if place != "eager":
+        out = tmp_path / "out"
+        cli("export", folder, "--to", place, "--generation", "--dynamic", "--out", out)
+    result = generate(cli, folder if place == "eager" else out, prompts)
+    assert result["stopped"] == "positions_full" and len(result["tokens"][0]) == 12
+    # The last of transformers' is the end that BART forces.
+    assert result["tokens"][0][:10] == expected(folder, given, count=11)[0][:10]
 
 
 def test_a_full_cache_stops_clearly(cli, exports, checkpoints, tmp_path):

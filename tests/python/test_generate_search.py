@@ -104,7 +104,7 @@ def test_beam_search(cli, folder, tiny_checkpoint, model_type, format, beams):
 @pytest.mark.parametrize("format", FORMATS[:2])
 def test_beams_reorder_a_cache_of_fixed_size(cli, folder, tiny_checkpoint, format):
     where = folder("llama", format, "--static-cache", 40, "--multi-token-decode")
-    result = generate(cli, where, "--eos", 9999, "--num-beams", 3)
+    result = generate(cli, where, "--eos", "none", "--num-beams", 3)
     assert result["tokens"] == expected(tiny_checkpoint("llama"), PROMPTS, num_beams=3)
 
 
@@ -134,11 +134,17 @@ def test_a_decoder_begins_with_a_forced_token(cli, folder, tiny_checkpoint):
         assert all(row[0] == 42 for row in result["tokens"])
 
 
-def test_a_native_model_stops_at_its_last_position(cli, folder):
-    prompts = [list(range(3, 63))]  # gpt2 here has 64 positions
-    result = generate(cli, folder("gpt2", "eager"), "--eos", 9999, prompts=prompts)
-    assert result["stopped"] == "positions_full"
-    assert len(result["tokens"][0]) == 4
+@pytest.mark.parametrize("place", FORMATS)
+def test_a_model_stops_at_its_last_position(cli, folder, tiny_checkpoint, place):
+    """The last token needs none."""
+    for length, count in [(60, 5), (62, 3), (64, 1)]:  # gpt2 here has 64 positions
+        prompts = [list(range(3, 3 + length))]
+        result = generate(cli, folder("gpt2", place), "--eos", "none", prompts=prompts)
+        assert result["stopped"] == "positions_full"
+        assert result["tokens"] == expected(tiny_checkpoint("gpt2"), prompts, max_new_tokens=count, eos_token_id=[9999])
+    long = ",".join(map(str, range(3, 68)))
+    failed = cli("generate", folder("gpt2", place), "--ids", long, code=1).stderr
+    assert "the prompt has 65 tokens, and there is room for 64; 'n_positions' of the model is 64" in failed
 
 
 def test_what_is_not_known_is_refused(cli, folder):

@@ -108,6 +108,17 @@ def test_sampling_makes_no_difference():
     assert torch.equal(torch.get_rng_state(), state)
 
 
+@pytest.mark.parametrize("name", ["llama", "t5"])
+def test_beams_make_no_difference(name):
+    """Facebook's BART says num_beams=4 in its generation_config.json: stages have the caller's batch."""
+    model, inputs = models.build(name), models.inputs(name, 2, 7)
+    beams = decompose_for_generation(model, inputs, GenerationConfig(num_beams=4, num_return_sequences=2, bos_token_id=0))
+    for stage, (_, kwargs) in decompose_for_generation(model, inputs).items():
+        for key, value in kwargs.items():
+            if isinstance(value, torch.Tensor):
+                assert torch.equal(beams[stage][1][key], value), (stage, key)
+
+
 def test_errors_say_what_to_give():
     model = models.build("llama")
     with pytest.raises(ExportError, match=r"generate fails with input_ids, attention_mask, pixels: ValueError"):
@@ -117,6 +128,12 @@ def test_errors_say_what_to_give():
     bert = transformers.BertModel(transformers.BertConfig(hidden_size=8, num_hidden_layers=1, num_attention_heads=2))
     with pytest.raises(ExportError, match="expected, not a BertModel"):
         decompose_for_generation(bert, {})
+    with pytest.raises(ExportError, match="generation_config is a transformers.GenerationConfig, not a dict"):
+        decompose_for_generation(model, models.inputs("llama", 2, 7), {"max_cache_len": 8})
+    with pytest.raises(ExportError, match="generate.. as a dict, not a list"):
+        decompose_for_generation(model, [1])
+    with pytest.raises(ExportError, match="'input_ids' is a ndarray"):
+        decompose_for_generation(model, {"input_ids": torch.ones(2, 3, dtype=torch.int64).numpy()})
 
 
 def test_a_stage_that_does_not_run_is_named(monkeypatch):

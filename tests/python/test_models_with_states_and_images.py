@@ -358,7 +358,7 @@ def expected_tokens(folder, call):
 def generated(cli, folder, call, tmp_path, *more):
     rows = [ids[mask.bool()].tolist() for ids, mask in zip(call["input_ids"], call["attention_mask"])]
     ids = ";".join(",".join(map(str, row)) for row in rows)
-    options = [*more, "--ids", ids, "--max-new-tokens", NEW, "--eos", "1000"]
+    options = [*more, "--ids", ids, "--max-new-tokens", NEW, "--eos", "none"]
     rest = {name: value for name, value in call.items() if name not in ("input_ids", "attention_mask")}
     rest.pop("mm_token_type_ids", None)  # follow from the ids
     if rest:
@@ -402,6 +402,40 @@ def test_tokens_of_exports(cli, checkpoint, exports, tmp_path, name, format, kin
     for call in prompts_of(name):
         if "pixel_values_videos" not in call:  # which the traced example has not
             assert generated(cli, folder, call, tmp_path) == expected_tokens(checkpoint(name), call)
+
+
+def test_images_that_the_prompt_has_no_place_for(cli, checkpoint, exports, tmp_path):
+    def messages(name, ids, **tensors):
+        save_file(tensors, tmp_path / "in")
+        places = [checkpoint(name), *(exports(name, format, "--generation") for format in FORMATS)]
+        arguments = ["--ids", ",".join(map(str, ids)), "--inputs", tmp_path / "in"]
+        return [cli("generate", place, *arguments, code=1).stderr for place in places]
+
+    call = models.inputs("llava", 1, 7)
+    row, pixels = call["input_ids"][0].tolist(), call["pixel_values"]
+    token = load(checkpoint("llava")).config.image_token_id
+    text = [id for id in row if id != token]
+    for ids in (text, [*text, token]):
+        for message in messages("llava", ids, pixel_values=pixels):
+            assert f"'input_ids': expected {row.count(token)} of the token {token} for the images" in message or (
+                f"expected a token {token} for each feature of the images" in message
+            )
+
+    call = models.inputs("qwen2_vl", 1, 7)
+    row, pixels, grid = call["input_ids"][0].tolist(), call["pixel_values"], call["image_grid_thw"]
+    for wrong, what in [
+        (torch.tensor([[1, 4, 8]]), "expected grids of"),
+        (-grid, "expected a time above 0"),
+        (torch.tensor([[1, 3, 3]]), "a height and width that 2 divides, got 1, 3, 3"),
+        (grid[0], "expected integers [images, 3]"),
+        (grid[:0], "without elements"),
+    ]:
+        for message in messages("qwen2_vl", row, pixel_values=pixels, image_grid_thw=wrong):
+            assert what in message
+    for message in messages("qwen2_vl", row[:1], pixel_values=pixels, image_grid_thw=grid):
+        assert "tokens" in message and "in the prompt, got 0" in message
+    for message in messages("qwen2_vl", row, pixel_values=pixels):
+        assert "'image_grid_thw'" in message
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -487,7 +521,7 @@ def test_images_without_their_tokens(checkpoint, eager_forward):  # noqa: F811
     call = models.inputs("qwen2_vl", 2, 9)
     call["image_grid_thw"][0, 1] = 8
     text = eager_forward(checkpoint("qwen2_vl"), [(call, None)], error=True)
-    assert "grids of images" in text and "32" in text and "48" in text
+    assert "'image_grid_thw': expected grids of 32 patches, as 'pixel_values' has, got 48" in text
     del call["image_grid_thw"]
     assert "image_grid_thw" in eager_forward(checkpoint("qwen2_vl"), [(call, None)], error=True)
 

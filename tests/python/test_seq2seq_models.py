@@ -142,7 +142,7 @@ def test_whisper_positions_as_inputs(tiny_checkpoint, eager_forward):
 def test_whisper_takes_one_length_of_speech(tiny_checkpoint, eager_forward):
     folder = tiny_checkpoint("whisper")
     call = call_of("whisper", 2, 5)
-    for size, text in (((2, 8, 30), "expected 40 frames, got 30; pad or cut"), ((2, 9, 40), "expected 8 mel bins, got 9")):
+    for size, text in (((2, 8, 30), "expected frames 40, got 30; pad or cut"), ((2, 9, 40), "expected mel bins 8, got 9")):
         given = call | {"input_features": torch.zeros(size)}
         assert text in eager_forward(folder, [(given, None)], error=True)
 

@@ -113,8 +113,10 @@ Config Config::parse(const std::string& text, const std::string& file) {
   try {
     *document = nlohmann::json::parse(text);
   } catch (const nlohmann::json::exception& e) {
+    // Without the library's "[json.exception.parse_error.101] ".
+    const std::string what = e.what();
     throw Error({.stage = "checkpoint", .file = file},
-                std::string("is not valid JSON (") + e.what() + "); download it again");
+                "is not valid JSON (" + what.substr(what.find("] ") + 2) + "); download it again");
   }
   if (!document->is_object())
     throw Error({.stage = "checkpoint", .file = file}, "expected a JSON object, got " + describe_json(*document));

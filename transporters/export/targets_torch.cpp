@@ -78,6 +78,8 @@ void name_cache_axes(const Cache& cache, ExportTarget& target) {
 void fix_single_token(const ModelInputs& inputs, ExportTarget& target) {
   const Cache* cache = inputs.cache();
   if (cache == nullptr || cache->tensors().size() < 2 * cache->layers.size()) return;
+  // A cache of fixed size has its tensors before the first token, which begins a prompt.
+  if (cache->is_static() && cache->layers.front()->length() == 0) return;
   for (const char* name : {"decoder_input_ids", "input_ids", "inputs_embeds"}) {
     const at::Tensor tokens = inputs.tensor(name);
     if (!tokens.defined()) continue;

@@ -35,6 +35,8 @@ std::vector<GenerationStage> decompose_for_generation(const std::shared_ptr<PreT
   at::Tensor next = session.step(session.ids()).argmax(-1, /*keepdim=*/true);
   // Of two tokens the second is whatever follows.
   if (options.multi_token_decode) next = at::cat({next, next}, 1);
+  // After a prompt of one token: a cache that holds one could not be told from one that is broadcast.
+  if (session.ids().size(1) == 1 && !options.static_cache_length) next = session.step(next).argmax(-1, /*keepdim=*/true);
   stages.push_back({"decode", model, session.inputs(next).copied()});
   return stages;
 }

@@ -5,8 +5,10 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <sstream>
 
 #include "transporters/error.h"
+#include "transporters/generation/positions.h"
 
 namespace transporters {
 namespace {
@@ -20,6 +22,18 @@ bool has_input(const PreTrainedModel& model, const std::string& name) {
 
 std::filesystem::path folder_of(const PreTrainedModel& model) {
   return std::filesystem::path(model.config().file()).parent_path();
+}
+
+std::vector<std::string> input_names(const PreTrainedModel& model) {
+  std::vector<std::string> names;
+  for (const InputInfo& input : model.inputs()) names.push_back(input.name);
+  return names;
+}
+
+std::string sizes_text(const at::Tensor& tensor) {
+  std::ostringstream text;
+  text << tensor.sizes();
+  return text.str();
 }
 
 at::Tensor repeated(const at::Tensor& tensor, const at::Tensor& rows) {
@@ -37,7 +51,9 @@ int64_t decoder_start(const PreTrainedModel& model) {
 
 Cache first_cache(const PreTrainedModel& model, int64_t rows, std::optional<int64_t> length) {
   const auto cache = length ? model.static_cache(rows, *length) : model.empty_cache();
-  if (!cache) throw Error(kStage, model.architecture() + " has no cache" + (length ? " of fixed size" : ""));
+  if (!cache)
+    throw Error(kStage, model.architecture() +
+                            (length ? " has no cache of fixed size; leave out --static-cache" : " has no cache"));
   return *cache;
 }
 
@@ -56,6 +72,9 @@ EagerSession::EagerSession(const PreTrainedModel& model, const ModelInputs& prom
     if (!first_ids_.defined()) throw Error(kStage, "the prompt is missing: expected 'input_ids'");
     const at::Tensor given = prompt.tensor("attention_mask");
     mask_ = given.defined() ? given : at::ones_like(first_ids_);
+    if (mask_.sizes() != first_ids_.sizes())
+      throw Error(kStage, "'attention_mask': expected the sizes of 'input_ids', " + sizes_text(first_ids_) + ", got " +
+                              sizes_text(mask_));
     for (const auto& [name, value] : prompt.fields()) {
       if (name == "input_ids" || name == "attention_mask") continue;
       if (!takes(name) || name == "position_ids" || name == "inputs_embeds")
@@ -90,6 +109,9 @@ void EagerSession::encode(const ModelInputs& prompt) {
   every_call_.set("encoder_outputs", TensorDict{{{"last_hidden_state", states}}, encoded.type()});
   const at::Tensor given = reads_ids ? at::Tensor() : prompt.tensor("input_ids");
   first_ids_ = given.defined() ? given : at::full({states.size(0), 1}, decoder_start(model_), at::kLong);
+  if (first_ids_.size(0) != states.size(0))
+    throw Error(kStage, "expected ids of " + std::to_string(states.size(0)) + " rows, as '" +
+                            encoder.inputs().front().name + "' has, got " + std::to_string(first_ids_.size(0)));
   mask_ = at::ones_like(first_ids_);
 }
 
@@ -182,8 +204,9 @@ void EagerSession::reorder(const at::Tensor& rows) {
 
 ModelInputs prompt_inputs(const PreTrainedModel& model, const Prompt& prompt, std::optional<int64_t> vocab_size) {
   check_vocabulary(prompt, vocab_size);
-  ModelInputs inputs;
   const auto encoder = model.encoder();
+  check_prompt_inputs(prompt, input_names(encoder ? *encoder : model));
+  ModelInputs inputs;
   const bool is_decoder_prompt = encoder != nullptr && !has_input(*encoder, "input_ids");
   if (!prompt.ids.empty() || !is_decoder_prompt) {
     const auto [ids, mask] = padded_batch(prompt.ids, /*left=*/encoder == nullptr);
@@ -203,20 +226,9 @@ GenerateResult generate(const PreTrainedModel& model, const Prompt& prompt, cons
   const ModelInputs inputs = prompt_inputs(model, prompt, chosen.vocab_size);
   EagerSession session(model, inputs, static_cache_length);
   SearchStart start{.ids = session.ids(), .mask = session.mask(), .clock = clock};
-  const int64_t length = start.ids.size(1);
-  if (const auto table = model.position_table()) {
-    start.room = std::max<int64_t>(table->longest - length, 0);
-    start.room_ends = "positions_full";
-  }
-  if (const auto capacity = session.capacity()) {
-    if (length > *capacity)
-      throw Error(kStage, "the prompt has " + std::to_string(length) + " tokens, and the cache is made for " +
-                              std::to_string(*capacity));
-    if (!start.room || *capacity - length < *start.room) {
-      start.room = *capacity - length;
-      start.room_ends = "cache_full";
-    }
-  }
+  if (const auto table = model.position_table()) limit_to_positions(start, *table);
+  if (const auto capacity = session.capacity())
+    start.limit(*capacity, /*with_last=*/true, "cache_full", "make the cache for more of them");
   return search(session, start, chosen, options);
 }
 

@@ -12,8 +12,10 @@
 #include "transporters/error.h"
 #include "transporters/export/metadata.h"
 #include "transporters/generation/cache_layout.h"
+#include "transporters/generation/positions.h"
 #include "transporters/generation/stage.h"
 #include "transporters/models/grids.h"
+#include "transporters/models/multimodal.h"
 
 namespace transporters {
 namespace {
@@ -31,6 +33,7 @@ struct Generator::State : DecodingSession {
   std::map<std::string, std::unique_ptr<Stage>> stages;
   CacheLayout layout;  // of all stages
   GenerationSettings settings;
+  std::optional<Config> config;
 
   // Of the call that runs.
   Tensors given;            // what the prompt has besides ids
@@ -113,14 +116,15 @@ struct Generator::State : DecodingSession {
   }
 
   // What images and videos of the prompt say of its tokens.
-  GridTokens grid_tokens() const { return GridTokens(Config::from_folder(folder)); }
+  GridTokens grid_tokens() const {
+    if (!config) fail("expected a config.json here, which says what the tokens of images are; export the model again");
+    return GridTokens(*config);
+  }
 
   // Positions in time, height and width follow from the grids of the prompt's images.
   at::Tensor grid_position_ids() const {
-    ModelInputs first{{"input_ids", first_ids}};
-    for (const char* name : {"image_grid_thw", "video_grid_thw", "mm_token_type_ids"})
-      if (const auto found = given.find(name); found != given.end()) first.set(name, found->second);
-    const at::Tensor positions = grid_tokens().positions_of_call(extended_mask(first_mask, mask.size(1)), ids.size(1), first);
+    const at::Tensor positions =
+        grid_tokens().positions_of_call(extended_mask(first_mask, mask.size(1)), ids.size(1), first_inputs());
     return prompt_rows.defined() ? positions.index_select(-2, prompt_rows) : positions;
   }
 
@@ -166,6 +170,35 @@ struct Generator::State : DecodingSession {
     fail("the encoder has an input '" + input.name + "', which the prompt has not; give it besides the token ids");
   }
 
+  // The tensor in the type that the graph takes. Throws Error for another kind of type and for sizes that are fixed.
+  at::Tensor fitting(const StageInput& input, const at::Tensor& tensor) const {
+    std::string expected;
+    bool fits = static_cast<size_t>(tensor.dim()) == input.sizes.size();
+    for (size_t axis = 0; axis < input.sizes.size(); ++axis) {
+      const auto size = input.sizes[axis];
+      expected += (axis > 0 ? ", " : "") + (size ? std::to_string(*size) : "any");
+      fits = fits && (!size || *size == tensor.size(static_cast<int64_t>(axis)));
+    }
+    const bool casts = tensor.is_floating_point() && c10::isFloatingType(input.dtype);
+    fits = fits && (casts || tensor.scalar_type() == input.dtype);
+    if (fits) return tensor.to(input.dtype);
+    std::string got;
+    for (const int64_t size : tensor.sizes()) got += (got.empty() ? "" : ", ") + std::to_string(size);
+    fail("'" + input.name + "': the graph takes " + dtype_name(input.dtype) + " [" + expected + "], got " +
+         dtype_name(tensor.scalar_type()) + " [" + got + "]" +
+         (has_fixed_sizes() ? "; export it with --dynamic for other sizes" : ""));
+  }
+
+  // Whether the export is for prompts of one length.
+  bool has_fixed_sizes() const {
+    for (const auto& [name, stage] : stages)
+      for (const StageInput& input : stage->inputs())
+        if (!input.name.starts_with(kCache) &&
+            std::find(input.sizes.begin(), input.sizes.end(), std::nullopt) != input.sizes.end())
+          return false;
+    return true;
+  }
+
   // Runs the next stage, keeps its cache and returns the last logits, [rows, vocabulary].
   at::Tensor step(const at::Tensor& tokens) override {
     Stage* prefill = find("prefill");
@@ -173,7 +206,7 @@ struct Generator::State : DecodingSession {
     ids = tokens;
     mask = extended_mask(mask, past + ids.size(1));
     Tensors inputs;
-    for (const StageInput& input : stage.inputs()) inputs.emplace(input.name, fill(input));
+    for (const StageInput& input : stage.inputs()) inputs.emplace(input.name, fitting(input, fill(input)));
     Tensors outputs = stage.run(inputs);
     // What went in and does not come out was written in place.
     for (auto& [name, tensor] : inputs)
@@ -222,6 +255,16 @@ struct Generator::State : DecodingSession {
     }
     if (find("decode") == nullptr) fail("the export has no component 'decode'; export it with --generation");
     settings = GenerationSettings::from_folder(path);
+    if (fs::exists(path / "config.json")) config = Config::from_folder(folder);
+  }
+
+  std::vector<std::string> input_names() const {
+    std::vector<std::string> names;
+    // The encoder first: where it reads no ids, the prompt has a mask of its own.
+    for (const char* stage : {"encoder", "prefill", "decode"})
+      if (const Stage* found = find(stage); found != nullptr)
+        for (const StageInput& input : found->inputs()) names.push_back(input.name);
+    return names;
   }
 
   // Whether a graph that reads the prompt can be told what of it is padding.
@@ -239,6 +282,7 @@ struct Generator::State : DecodingSession {
 
   void start(const Prompt& prompt) {
     check_vocabulary(prompt, settings.vocab_size);
+    check_prompt_inputs(prompt, input_names());
     const auto is_other = [&](const TokenIds& row) { return row.size() != prompt.ids.front().size(); };
     const bool has_padding = std::any_of(prompt.ids.begin(), prompt.ids.end(), is_other);
     given = prompt.inputs;
@@ -246,35 +290,48 @@ struct Generator::State : DecodingSession {
     encoded.clear();
     encoder_ids = encoder_mask = at::Tensor();
     past = 0;
+    const bool is_decoder_prompt = has_encoder() && !encoder_reads_ids();
+    if (has_padding && is_decoder_prompt)
+      fail("the decoder's prompts have several lengths; give prompts of one length");
     if (has_padding && !takes_mask())
       fail("the prompts have several lengths, and the graphs take no attention_mask to tell padding by; give prompts of one "
            "length, or export with an attention_mask among the inputs");
     const bool reads_ids = has_encoder() && encoder_reads_ids();
     if (!has_encoder() || reads_ids || !prompt.ids.empty()) std::tie(ids, mask) = padded_batch(prompt.ids, !reads_ids);
-    if (has_encoder()) encode(reads_ids, prompt.ids.empty(), has_padding);
+    if (has_encoder()) encode(reads_ids, prompt.ids.empty());
     first_ids = ids;
     first_mask = mask;
     prompt_rows = at::Tensor();
-    if (const auto room = layout.capacity(); room && ids.size(1) > *room)
-      fail("the prompt has " + std::to_string(ids.size(1)) + " tokens, and the cache is made for " +
-           std::to_string(*room) + "; export it with a longer --static-cache");
+    if (config) check_images(*config, first_inputs());
+  }
+
+  // What the prompt has besides its mask.
+  ModelInputs first_inputs() const {
+    ModelInputs first{{"input_ids", first_ids}};
+    for (const auto& [name, tensor] : given) first.set(name, tensor);
+    return first;
   }
 
   // Runs the encoder and sets what the decoder begins with: ids where the encoder reads something else, or its first token.
-  void encode(bool reads_ids, bool has_no_ids, bool has_padding) {
+  void encode(bool reads_ids, bool has_no_ids) {
     if (reads_ids) {
       encoder_ids = ids;
       encoder_mask = mask;
-    } else if (has_padding) {
-      fail("the decoder's prompts have several lengths; give prompts of one length");
     }
     Tensors inputs;
-    for (const StageInput& input : find("encoder")->inputs()) inputs.emplace(input.name, fill_encoder(input));
+    for (const StageInput& input : find("encoder")->inputs())
+      inputs.emplace(input.name, fitting(input, fill_encoder(input)));
     encoded = find("encoder")->run(inputs);
     if (encoded.empty()) fail("the encoder gives nothing");
-    if (!reads_ids && !has_no_ids) return;
+    const int64_t rows = encoded.begin()->second.size(0);
+    if (!reads_ids && !has_no_ids) {
+      if (ids.size(0) != rows)
+        fail("expected ids of " + std::to_string(rows) + " rows, as what the encoder reads has, got " +
+             std::to_string(ids.size(0)));
+      return;
+    }
     if (!settings.decoder_start_token_id) fail("generation_config.json names no decoder_start_token_id");
-    ids = at::full({encoded.begin()->second.size(0), 1}, *settings.decoder_start_token_id, at::kLong);
+    ids = at::full({rows, 1}, *settings.decoder_start_token_id, at::kLong);
     mask = at::ones_like(ids);
   }
 };
@@ -295,7 +352,9 @@ SearchStart Generator::start(const Prompt& prompt) {
   const auto clock = std::chrono::steady_clock::now();
   s.start(prompt);
   SearchStart start{.ids = s.ids, .mask = s.mask, .has_prefill = s.find("prefill") != nullptr, .clock = clock};
-  if (const auto room = s.layout.capacity()) start.room = *room - start.ids.size(1);
+  if (const auto table = s.config ? decoder_positions(*s.config) : std::nullopt) limit_to_positions(start, *table);
+  if (const auto capacity = s.layout.capacity())
+    start.limit(*capacity, /*with_last=*/true, "cache_full", "export it with a longer --static-cache");
   return start;
 }
 

@@ -29,6 +29,10 @@ std::pair<at::Tensor, at::Tensor> padded_batch(const std::vector<TokenIds>& rows
 // The mask of `length` tokens, [rows, length]: those after the ones that `mask` tells of are no padding.
 at::Tensor extended_mask(const at::Tensor& mask, int64_t length);
 
+// Throws Error for one of prompt.inputs that is not among `known` (what a model or its graphs read), that generation
+// makes itself, or that has no elements.
+void check_prompt_inputs(const Prompt& prompt, const std::vector<std::string>& known);
+
 // Throws Error for an id that is none of a vocabulary of that size; nullopt is a size that is not known.
 void check_vocabulary(const Prompt& prompt, std::optional<int64_t> vocab_size);
 

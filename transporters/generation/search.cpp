@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "transporters/error.h"
 #include "transporters/generation/logits_processors.h"
 
 namespace transporters {
@@ -45,6 +46,10 @@ class Search {
   // [rows, vocabulary] in float32, in memory of its own.
   at::Tensor run(const at::Tensor& ids) {
     at::Tensor logits = session_.step(ids).to(at::kFloat, /*non_blocking=*/false, /*copy=*/true).contiguous();
+    if (logits.isnan().any().item<bool>())
+      throw Error({.stage = "generation"}, "the logits of call " + std::to_string(runs_ + 1) +
+                                               " of the model are NaN; look for NaN in the inputs and the weights, or "
+                                               "take a wider --dtype");
     const bool is_first = runs_++ == 0;
     if (is_first) result_.prefill_seconds = seconds_since(start_.clock);
     if (!is_first || !start_.has_prefill) ++result_.steps;
@@ -254,8 +259,22 @@ class BeamSearch : Search {
 
 }  // namespace
 
+void SearchStart::limit(int64_t length, bool with_last, const std::string& ends, const std::string& advice) {
+  const int64_t count = ids.size(1);
+  if (count > length)
+    throw Error({.stage = "generation"}, "the prompt has " + std::to_string(count) + " tokens, and there is room for " +
+                                             std::to_string(length) + "; " + advice);
+  const int64_t more = length - count + (with_last ? 0 : 1);
+  if (room && *room <= more) return;
+  room = more;
+  room_ends = ends;
+}
+
 GenerationSettings overridden(GenerationSettings settings, const GenerateOptions& options) {
-  if (options.eos_token_ids) settings.eos_token_ids = *options.eos_token_ids;
+  if (options.eos_token_ids) {
+    settings.eos_token_ids = *options.eos_token_ids;
+    settings.check_in_vocabulary("eos_token_id", settings.eos_token_ids, "");
+  }
   if (options.num_beams) settings.num_beams = *options.num_beams;
   if (options.length_penalty) settings.length_penalty = *options.length_penalty;
   if (options.early_stopping) settings.early_stopping = *options.early_stopping;

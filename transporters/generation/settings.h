@@ -42,9 +42,12 @@ struct GenerationSettings {
   static GenerationSettings from_folder(const std::filesystem::path& folder);
   // Throws Error that names `file` for values that can't be.
   void check(const std::string& file) const;
+  // Throws Error for ids of the field `key` that the vocabulary, where its size is known, has not.
+  void check_in_vocabulary(const std::string& key, const TokenIds& ids, const std::string& file) const;
 };
 
-// The token that a decoder begins with, by generation_config.json or config.json of the folder.
+// The token that a decoder begins with, by generation_config.json or config.json of the folder. Throws Error for one that
+// the vocabulary has not.
 std::optional<int64_t> decoder_start_token(const std::filesystem::path& folder);
 
 }  // namespace transporters

@@ -2,6 +2,8 @@
 
 #include <ATen/ATen.h>
 
+#include <algorithm>
+
 #include "transporters/error.h"
 #include "transporters/models/multimodal.h"
 
@@ -13,6 +15,7 @@ at::Tensor at_places(const at::Tensor& values, const at::Tensor& places) { retur
 at::Tensor divided(const at::Tensor& a, const at::Tensor& b) { return at::floor_divide(a, b); }
 
 constexpr int64_t kImage = 1, kVideo = 2;  // in mm_token_type_ids
+constexpr int64_t kLargestGrid = 1 << 20;  // products of three can be counted
 
 // The sum of all before each.
 at::Tensor starts(const at::Tensor& sizes) { return sizes.cumsum(0) - sizes; }
@@ -98,6 +101,52 @@ GridTokens::GridTokens(const Config& config)
       video(config.integer("video_token_id", 151656)),
       merge(config.object("vision_config").positive("spatial_merge_size", 2)) {}
 
+void GridTokens::check(const NamedValues& inputs) const {
+  struct Names {
+    const char* grids;
+    const char* pixels;
+    int64_t kind, token;
+  };
+  for (const Names& names : {Names{"image_grid_thw", "pixel_values", kImage, image},
+                             Names{"video_grid_thw", "pixel_values_videos", kVideo, video}}) {
+    const auto fail = [&](const std::string& message) {
+      throw Error({.stage = "inputs"}, "'" + std::string(names.grids) + "': " + message);
+    };
+    const at::Tensor grids = inputs.tensor(names.grids), pixels = inputs.tensor(names.pixels);
+    if (!grids.defined()) {
+      if (pixels.defined()) fail("is missing: '" + std::string(names.pixels) + "' need the grid of each image");
+      continue;
+    }
+    if (grids.dim() != 2 || grids.sym_size(1).maybe_as_int() != 3 || !at::isIntegralType(grids.scalar_type(), false))
+      fail("expected integers [images, 3], got " + std::to_string(grids.dim()) + " axes of " + c10::toString(grids.scalar_type()));
+    if (is_traced(grids)) continue;
+    const at::Tensor whole = grids.to(at::kLong).contiguous();
+    int64_t patches = 0;
+    for (int64_t i = 0; i < whole.size(0); ++i) {
+      const int64_t* grid = whole.data_ptr<int64_t>() + 3 * i;
+      const bool fits = std::all_of(grid, grid + 3, [](int64_t size) { return size > 0 && size < kLargestGrid; }) &&
+                        grid[1] % merge == 0 && grid[2] % merge == 0;
+      if (!fits)
+        fail("expected a time above 0, and a height and width that " + std::to_string(merge) + " divides, got " +
+             std::to_string(grid[0]) + ", " + std::to_string(grid[1]) + ", " + std::to_string(grid[2]));
+      patches += grid[0] * grid[1] * grid[2];
+    }
+    if (pixels.defined() && pixels.dim() > 0 && pixels.size(0) != patches)
+      fail("expected grids of " + std::to_string(pixels.size(0)) + " patches, as '" + names.pixels + "' has, got " +
+           std::to_string(patches));
+    const int64_t tokens = patches / (merge * merge);
+    const auto expect_tokens = [&](const at::Tensor& here, const std::string& what) {
+      if (const int64_t got = here.sum().item<int64_t>(); got != tokens)
+        fail("expected " + std::to_string(tokens) + " tokens " + what + " in the prompt, got " + std::to_string(got));
+    };
+    const at::Tensor ids = inputs.tensor("input_ids"), types = inputs.tensor("mm_token_type_ids");
+    if (types.defined() && ids.defined() && types.sizes() != ids.sizes())
+      throw Error({.stage = "inputs"}, "'mm_token_type_ids': expected the sizes of 'input_ids'");
+    if (ids.defined() && pixels.defined()) expect_tokens(ids.eq(names.token), std::to_string(names.token));
+    if (types.defined()) expect_tokens(types.eq(names.kind), "of mm_token_type_ids " + std::to_string(names.kind));
+  }
+}
+
 at::Tensor GridTokens::types(const at::Tensor& ids) const {
   return ids.eq(image).to(at::kLong) * kImage + ids.eq(video).to(at::kLong) * kVideo;
 }
@@ -123,6 +172,7 @@ std::optional<GridPositions> GridTokens::positions(const NamedValues& inputs, co
 at::Tensor GridTokens::positions_of_call(const at::Tensor& mask, int64_t count, const NamedValues& first) const {
   const auto text = at::clamp_min(mask.cumsum(-1) - 1, 0).slice(1, mask.size(1) - count).unsqueeze(0);
   const auto ids = first.tensor("input_ids");
+  if (mask.size(1) == count) check(first);
   const int64_t prompt = ids.size(1), repeats = mask.size(0) / ids.size(0);
   const auto known = positions(first, mask.slice(0, 0, std::nullopt, repeats).slice(1, 0, prompt));
   if (!known) return text.expand({4, -1, -1}).contiguous();

@@ -38,6 +38,9 @@ struct GridTokens {
   // Defaults are those of Qwen2-VL.
   explicit GridTokens(const Config& config);
 
+  // Throws Error for grids that are none, that do not have the patches of the pixels that are there, or the tokens of
+  // "input_ids" and "mm_token_type_ids". Values are not looked at while a tracer runs.
+  void check(const NamedValues& inputs) const;
   // By token id, as "mm_token_type_ids" has it: 1 for images, 2 for videos, else 0.
   at::Tensor types(const at::Tensor& ids) const;
   // Positions of the tokens of a call with "image_grid_thw" or "video_grid_thw", and "mm_token_type_ids" or

@@ -150,8 +150,7 @@ class LlavaForConditionalGeneration : public PreTrainedModel {
   // An image in each row, and `sequence` tokens of text.
   ModelInputs example_inputs(int64_t batch, int64_t sequence) const override {
     const auto pixels = model->vision_tower->example_inputs(batch, sequence).tensor("pixel_values");
-    const auto image = s_.vision.positive_pair("image_size", 224), patch = s_.vision.positive_pair("patch_size", 32);
-    const int64_t count = (image.first / patch.first) * (image.second / patch.second) + (s_.with_class ? 1 : 0);
+    const int64_t count = llava_image_tokens(config());
     const auto ids = example_ids_with_images(batch, sequence, s_.text.positive("vocab_size", 32000),
                                              s_.text.integer_or_none("pad_token_id"), s_.image_token, count);
     return {{"input_ids", ids}, {"pixel_values", pixels}, {"attention_mask", at::ones_like(ids)}};
@@ -186,6 +185,13 @@ class LlavaForConditionalGeneration : public PreTrainedModel {
 };
 
 }  // namespace
+
+int64_t llava_image_tokens(const Config& config) {
+  const Config vision = config.object("vision_config");
+  const auto image = vision.positive_pair("image_size", 224), patch = vision.positive_pair("patch_size", 32);
+  const bool is_full = config.string("vision_feature_select_strategy", "default") == "full";
+  return (image.first / patch.first) * (image.second / patch.second) + (is_full ? 1 : 0);
+}
 
 std::vector<ModelClass> llava_classes() {
   WeightStore::Naming naming;

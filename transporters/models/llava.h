@@ -7,6 +7,9 @@
 
 namespace transporters {
 
+// Tokens that an image takes in the prompt: its patches, and with the strategy "full" one of the whole.
+int64_t llava_image_tokens(const Config& config);
+
 std::vector<ModelClass> llava_classes();
 
 }  // namespace transporters

@@ -5,32 +5,53 @@
 
 #include "transporters/error.h"
 #include "transporters/models/auto.h"
+#include "transporters/models/grids.h"
+#include "transporters/models/llava.h"
 #include "transporters/trace/fake_tensor.h"
 
 namespace transporters {
 namespace {
 
-// Whether the tensor's values are not known, because a tracer runs.
+int64_t image_token(const Config& config) {
+  return config.integer(config.has("image_token_id") ? "image_token_id" : "image_token_index");
+}
+
+}  // namespace
+
 bool is_traced(const at::Tensor& tensor) {
   return at::functionalization::impl::isFunctionalTensor(tensor) || as_fake(tensor) != nullptr;
 }
 
-}  // namespace
+void check_images(const Config& config, const NamedValues& inputs) {
+  const std::string type = config.string("model_type", "");
+  if (type == "qwen2_vl") return GridTokens(config).check(inputs);
+  const at::Tensor pixels = inputs.tensor("pixel_values"), ids = inputs.tensor("input_ids");
+  const bool has_token = config.has("image_token_id") || config.has("image_token_index");
+  if (!pixels.defined() || !ids.defined() || !has_token) return;
+  const int64_t token = image_token(config), got = ids.eq(token).sum().item<int64_t>();
+  const bool is_counted = type == "llava" && config.object("vision_config").string("model_type", "") == "clip_vision_model";
+  const int64_t expected = is_counted ? llava_image_tokens(config) * pixels.size(0) : 1;
+  if (is_counted ? got != expected : got == 0)
+    throw Error({.stage = "inputs"}, "'input_ids': expected " + std::to_string(expected) + " of the token " +
+                                         std::to_string(token) + " for the images, got " + std::to_string(got));
+}
+
+void expect_size(const at::Tensor& input, const std::string& name, int64_t axis, int64_t expected,
+                 const std::string& what, const std::string& advice) {
+  const c10::SymInt got = input.sym_size(axis);
+  if (!got.sym_eq(expected).expect_true(__FILE__, __LINE__))
+    throw Error("'" + name + "': expected " + what + " " + std::to_string(expected) + ", got " +
+                std::to_string(got.guard_int(__FILE__, __LINE__)) + "; " + advice);
+}
 
 void check_image(const at::Tensor& pixels, int64_t channels, std::pair<int64_t, int64_t> size) {
   if (pixels.dim() != 4)
     throw Error("'pixel_values': expected 4 axes (batch, channels, height, width), got " +
                 std::to_string(pixels.dim()));
-  const int64_t expected[] = {channels, size.first, size.second};
-  const char* const names[] = {"channels", "height", "width"};
-  for (int64_t i = 0; i < 3; ++i) {
-    // A size that is dynamic while tracing is thereby known to be this one.
-    const c10::SymInt got = pixels.sym_size(i + 1);
-    if (!got.sym_eq(expected[i]).expect_true(__FILE__, __LINE__))
-      throw Error("'pixel_values': expected " + std::string(names[i]) + " " + std::to_string(expected[i]) + ", got " +
-                  std::to_string(got.guard_int(__FILE__, __LINE__)) +
-                  "; resize the image, positions are not interpolated");
-  }
+  expect_size(pixels, "pixel_values", 1, channels, "channels", "take the image processor of this checkpoint");
+  const std::string resize = "resize the image, positions are not interpolated";
+  expect_size(pixels, "pixel_values", 2, size.first, "height", resize);
+  expect_size(pixels, "pixel_values", 3, size.second, "width", resize);
 }
 
 at::Tensor example_pixels(at::IntArrayRef sizes, at::ScalarType dtype) {

@@ -11,6 +11,11 @@
 
 namespace transporters {
 
+// Throws Error unless the axis of the input has that size; a dynamic one is thereby known to have it. `what` names the axis
+// ("height"), `advice` is what to try.
+void expect_size(const at::Tensor& input, const std::string& name, int64_t axis, int64_t expected,
+                 const std::string& what, const std::string& advice);
+
 // Throws Error unless `pixels` is [images, channels, height, width] of these sizes; dynamic ones are thereby known to
 // be them.
 void check_image(const at::Tensor& pixels, int64_t channels, std::pair<int64_t, int64_t> size);
@@ -21,6 +26,12 @@ at::Tensor example_pixels(at::IntArrayRef sizes, at::ScalarType dtype);
 // Rows of `sequence` text tokens, with `count` tokens `special` behind the first.
 at::Tensor example_ids_with_images(int64_t batch, int64_t sequence, int64_t vocab_size, std::optional<int64_t> pad,
                                    int64_t special, int64_t count);
+
+// Whether the tensor's values are not known, because a tracer runs.
+bool is_traced(const at::Tensor& tensor);
+
+// Throws Error where "input_ids" has not the tokens of its images that this config says, for model types that say it.
+void check_images(const Config& config, const NamedValues& inputs);
 
 // Throws Error with the message unless the tensor's number is `expected`; a program asserts it.
 void expect_count(const at::Tensor& count, const c10::SymInt& expected, const std::string& message);

@@ -272,6 +272,7 @@ class Qwen2VLModel : public Module {
   ModelInputs language_inputs(const ModelInputs& inputs) const {
     const ModuleScope scope(path());
     check_ids_or_embeds(inputs);
+    s_.tokens.check(inputs);
     const auto ids = inputs.tensor("input_ids");
     auto embeds = inputs.tensor("inputs_embeds");
     if (!embeds.defined()) embeds = language_model->embed(ids);

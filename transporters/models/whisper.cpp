@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 
 #include "transporters/error.h"
+#include "transporters/models/multimodal.h"
 #include "transporters/models/seq2seq.h"
 
 namespace transporters {
@@ -67,16 +68,8 @@ class WhisperEncoder : public PreTrainedModel {
     if (!features.defined()) throw Error("'input_features' is missing: expected the spectrogram of speech");
     if (features.dim() != 3)
       throw Error("'input_features': expected 3 axes (batch, mel bins, frames), got " + std::to_string(features.dim()));
-    const int64_t expected[] = {mel_bins_, frames_};
-    const char* const names[] = {"mel bins", "frames"};
-    for (int64_t i = 0; i < 2; ++i) {
-      // A size that is dynamic while tracing is thereby known to be this one.
-      const c10::SymInt got = features.sym_size(i + 1);
-      if (!got.sym_eq(expected[i]).expect_true(__FILE__, __LINE__))
-        throw Error("'input_features': expected " + std::to_string(expected[i]) + " " + names[i] + ", got " +
-                    std::to_string(got.guard_int(__FILE__, __LINE__)) +
-                    (i == 0 ? "; take the feature extractor of this checkpoint" : "; pad or cut the speech"));
-    }
+    expect_size(features, "input_features", 1, mel_bins_, "mel bins", "take the feature extractor of this checkpoint");
+    expect_size(features, "input_features", 2, frames_, "frames", "pad or cut the speech");
   }
 
   int64_t mel_bins_, frames_;

@@ -177,7 +177,7 @@ struct OnnxRuntimeSession::State {
   }
 
   void load(const std::filesystem::path& model, const OnnxRuntimeOptions& options) {
-    call(ort::CreateEnv, ort::kLogError, "transporters", &env);
+    call(ort::CreateEnv, ort::kLogFatal, "transporters", &env);
     call(ort::CreateCpuMemoryInfo, ort::kDeviceAllocator, ort::kDefaultMemory, &memory);
     ort::SessionOptions* raw_options = nullptr;
     call(ort::CreateSessionOptions, &raw_options);

@@ -28,7 +28,7 @@ struct ApiBase {
 using GetApiBase = const ApiBase* (*)();
 
 constexpr uint32_t kApiVersion = 1;
-constexpr int kLogError = 3;         // ORT_LOGGING_LEVEL_ERROR
+constexpr int kLogFatal = 4;         // ORT_LOGGING_LEVEL_FATAL: errors are thrown, and need no line besides
 constexpr int kDeviceAllocator = 0;  // OrtDeviceAllocator
 constexpr int kDefaultMemory = 0;    // OrtMemTypeDefault
 constexpr int kDisableAllOptimization = 0;

@@ -26,11 +26,6 @@ def export(
     multi_token_decode: bool,
 ) -> ExportedModel:
     """What HfExporter.export_for_generation promises."""
-    if not isinstance(inputs, Mapping):
-        raise ExportError(
-            f"[generation] inputs are the keyword arguments of generate() as a dict, not a {type(inputs).__name__}; ids go "
-            'into one: {"input_ids": ids}'
-        )
     stages = decompose_for_generation(model, inputs, generation_config, multi_token_decode)
     configs = _config_of_each(exporter, config, list(stages))
     components, notes = {}, []

@@ -38,8 +38,12 @@ def decompose_for_generation(
     """
     if not transformers_support.is_transformers_model(model) or not hasattr(model, "generate"):
         raise ExportError(f"[generation] a transformers model that generates is expected, not a {type(model).__name__}")
+    _check(inputs, generation_config)
     first, steps = _decode_steps(model, inputs, multi_token_decode)
     config = copy.deepcopy(generation_config if generation_config is not None else model.generation_config)
+    # How tokens are chosen, and of how many sequences, is no matter of the stages.
+    config.num_beams = config.num_return_sequences = 1
+    config.do_sample = False
     config.max_new_tokens = config.min_new_tokens = steps
     config.max_length = config.min_length = None
 
@@ -74,6 +78,26 @@ def decompose_for_generation(
         if multi_token_decode:
             multi_token.check(generator, outputs["decode"], decode)
     return stages
+
+
+def _check(inputs: Any, generation_config: Any) -> None:
+    from transformers import GenerationConfig
+
+    if not isinstance(inputs, Mapping):
+        raise ExportError(
+            f"[generation] inputs are the keyword arguments of generate() as a dict, not a {type(inputs).__name__}; ids go "
+            'into one: {"input_ids": ids}'
+        )
+    for name, value in inputs.items():
+        if type(value).__module__ == "numpy" or isinstance(value, (list, tuple)):
+            raise ExportError(
+                f"[generation] '{name}' is a {type(value).__name__}: generate() takes tensors; torch.as_tensor() makes one"
+            )
+    if generation_config is not None and not isinstance(generation_config, GenerationConfig):
+        raise ExportError(
+            f"[generation] generation_config is a transformers.GenerationConfig, not a {type(generation_config).__name__}; "
+            "GenerationConfig(**fields) makes one"
+        )
 
 
 def _decode_steps(model: torch.nn.Module, inputs: Mapping[str, Any], multi_token_decode: bool) -> tuple[int, int]:
