@@ -49,8 +49,10 @@ install: build  ## install headers, library, command line and CMake package into
 bench: build  ## compare export and run times with transformers' own exporters
 	TRANSPORTERS_BUILD='$(CURDIR)/$(BUILD)' python benchmarks/run.py $(ARGS)
 
-format:  ## format the C++ sources (clang-format)
+format: setup  ## format the sources (clang-format and ruff, of the wheels in requirements/format.txt)
+	python -m pip install --quiet --disable-pip-version-check --requirement requirements/format.txt
 	clang-format -i $(SOURCES)
+	ruff format python tests benchmarks examples scripts
 
 tidy: configure  ## check the C++ sources (clang-tidy)
 	clang-tidy -p $(BUILD) --quiet $(filter %.cpp,$(SOURCES))

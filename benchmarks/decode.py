@@ -20,7 +20,12 @@ from page import write_section
 ROOT = Path(__file__).resolve().parents[1]
 BUILD = Path(os.environ.get("TRANSPORTERS_BUILD", ROOT / "build"))
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
-TYPES = {"tensor(float)": np.float32, "tensor(float16)": np.float16, "tensor(int64)": np.int64, "tensor(bool)": np.bool_}
+TYPES = {
+    "tensor(float)": np.float32,
+    "tensor(float16)": np.float16,
+    "tensor(int64)": np.int64,
+    "tensor(bool)": np.bool_,
+}
 
 
 def export_ours(checkpoint: Path, out: Path, static: int | None) -> Path:
@@ -32,8 +37,8 @@ def export_ours(checkpoint: Path, out: Path, static: int | None) -> Path:
 
 
 def export_theirs(checkpoint: Path, out: Path) -> Path:
-    """With a cache that grows: the graph for a cache of fixed size (transformers 5.24, torch 2.13) fails in ONNX Runtime
-    1.32 at an Expand."""
+    """With a cache that grows: the graph for a cache of fixed size (transformers 5.24, torch 2.13) fails in ONNX
+    Runtime 1.32 at an Expand."""
     import torch
     import transformers
     from transformers.exporters.exporter_onnx import OnnxConfig, OnnxExporter
@@ -96,7 +101,9 @@ class Loop:
                     feeds[value.name] = onnxruntime.OrtValue.ortvalue_from_numpy(self.feed(name, value, ids, past))
                 else:
                     feeds[value.name] = cache.get(name) or onnxruntime.OrtValue.ortvalue_from_numpy(self.empty(value))
-            names = [value.name for value in session.get_outputs() if "cache" in value.name or value.name.endswith("logits")]
+            names = [
+                value.name for value in session.get_outputs() if "cache" in value.name or value.name.endswith("logits")
+            ]
             start = time.perf_counter()
             outputs = self.call(session, names, feeds)
             elapsed = time.perf_counter() - start
@@ -127,8 +134,8 @@ class Loop:
 
 
 def compare(loops: dict[str, Loop], prompt, tokens, rounds) -> dict[str, tuple[float, float]]:
-    """For each loop: milliseconds a token (median over rounds of the mean over tokens), and the median of its ratio to the
-    last loop in the same round. All must make the same tokens."""
+    """For each loop: milliseconds a token (median over rounds of the mean over tokens), and the median of its ratio to
+    the last loop in the same round. All must make the same tokens."""
     per_token = {name: [] for name in loops}
     made = {}
     for round in range(rounds + 1):

@@ -92,8 +92,8 @@ def make_checkpoint(folder: Path, layers: int, hidden: int) -> Path:
 
 
 def run_times(ours: Path, peer: Path, prompt=64, batches=(1, 4), rounds=20) -> str:
-    """Both ONNX graphs in ONNX Runtime on one prompt. They take turns, each first in every other round; medians, and the
-    median of each round's ratio."""
+    """Both ONNX graphs in ONNX Runtime on one prompt. They take turns, each first in every other round; medians, and
+    the median of each round's ratio."""
     import numpy as np
     import onnxruntime
 
@@ -153,17 +153,46 @@ def main():
             return min(measures, key=lambda one: one.seconds)
 
         (scratch / "cp").mkdir()
-        rows = [("`cp` of the weights", min((measure(["cp", weights, scratch / "cp" / "w"]) for _ in range(arguments.repeat)), key=lambda one: one.seconds))]
+        rows = [
+            (
+                "`cp` of the weights",
+                min(
+                    (measure(["cp", weights, scratch / "cp" / "w"]) for _ in range(arguments.repeat)),
+                    key=lambda one: one.seconds,
+                ),
+            )
+        ]
         shutil.rmtree(scratch / "cp")
         for format in ("onnx", "dynamo"):
-            command = [BUILD / "transporters", "export", checkpoint, "--to", format, "--dynamic", "--out", scratch / "ours"]
+            command = [
+                BUILD / "transporters",
+                "export",
+                checkpoint,
+                "--to",
+                format,
+                "--dynamic",
+                "--out",
+                scratch / "ours",
+            ]
             rows.append((f"transporters, {format}", best(command, scratch / "ours", arguments.repeat)))
         times = ""
         if arguments.peer:
-            peers = {format: [sys.executable, "-c", PEER, checkpoint, format, scratch / "peer"] for format in ("dynamo", "onnx")}
+            peers = {
+                format: [sys.executable, "-c", PEER, checkpoint, format, scratch / "peer"]
+                for format in ("dynamo", "onnx")
+            }
             rows.append(("transformers' exporter, dynamo", best(peers["dynamo"], scratch / "peer", 1)))
             rows.append(("transformers' exporter, onnx", measure(peers["onnx"])))
-            export = [BUILD / "transporters", "export", checkpoint, "--to", "onnx", "--dynamic", "--out", scratch / "ours"]
+            export = [
+                BUILD / "transporters",
+                "export",
+                checkpoint,
+                "--to",
+                "onnx",
+                "--dynamic",
+                "--out",
+                scratch / "ours",
+            ]
             measure(export)
             times = "\n" + run_times(scratch / "ours", scratch / "peer") + "\n"
 

@@ -108,8 +108,12 @@ def table(records: dict, names: list[str], mode: str, limit: float, sides=SIDES)
         ratio = times[1] / times[0] if all(times) else None
         if ratio and first["status"] == "passed":
             pairs.append((*times, ratio))
-        equal = "equal" if any(r.get("same_as_other") for r in (first, second)) else "; ".join(
-            f"{side}: {told(r)}" for side, r in (("ours", first), ("theirs", second)) if r["status"] != "passed"
+        equal = (
+            "equal"
+            if any(r.get("same_as_other") for r in (first, second))
+            else "; ".join(
+                f"{side}: {told(r)}" for side, r in (("ours", first), ("theirs", second)) if r["status"] != "passed"
+            )
         )
         over = ">" if second["status"] == "timeout" else ""
         cells = ["–" if t is None else f"{t:.3f}" for t in times] + ["–" if ratio is None else f"{over}{ratio:.0f}"]

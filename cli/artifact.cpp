@@ -71,7 +71,7 @@ class OnnxArtifact : public Artifact {
       if (value->shape)
         for (const onnx::Dim& dim : *value->shape) {
           const auto range = ranges.find(dim.param);
-          info.sizes.push_back(dim.is_known()           ? AxisSizes{dim.value, dim.value}
+          info.sizes.push_back(dim.is_known()          ? AxisSizes{dim.value, dim.value}
                                : range == ranges.end() ? AxisSizes{}
                                                        : AxisSizes{range->second.min, range->second.max});
         }

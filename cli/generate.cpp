@@ -63,8 +63,8 @@ void print_text(const GenerateArguments& arguments, const GenerateResult& result
                   std::to_string(arguments.options.max_new_tokens) +
                   " new tokens; export with a longer --static-cache for more");
   if (result.stopped == "positions_full")
-    print_warning("the model has positions for no more tokens: " + std::to_string(result.tokens.front().size()) + " of " +
-                  std::to_string(arguments.options.max_new_tokens) + " were made");
+    print_warning("the model has positions for no more tokens: " + std::to_string(result.tokens.front().size()) +
+                  " of " + std::to_string(arguments.options.max_new_tokens) + " were made");
   std::string speed;
   if (result.steps > 0 && result.decode_seconds > 0)
     speed = ", " + std::to_string(static_cast<int64_t>(static_cast<double>(result.steps) / result.decode_seconds)) +
@@ -83,7 +83,8 @@ Prompt read_prompt(const GenerateArguments& arguments) {
     }
   if (!arguments.inputs.empty())
     for (auto& [name, tensor] : load_tensors(arguments.inputs)) prompt.inputs.emplace(name, std::move(tensor));
-  if (prompt.ids.empty() && prompt.inputs.empty()) throw UsageError("a prompt is missing: give --ids, --inputs or both");
+  if (prompt.ids.empty() && prompt.inputs.empty())
+    throw UsageError("a prompt is missing: give --ids, --inputs or both");
   return prompt;
 }
 
@@ -138,11 +139,14 @@ void add_generate(CLI::App& app, Command& chosen) {
       "generate", "Continue prompts with an export made with --generation, or with a native model as it is");
   const auto arguments = std::make_shared<GenerateArguments>();
   GenerateOptions& options = arguments->options;
-  command->add_option("folder", arguments->folder, "Export folder, or a checkpoint folder")->required()->check(kNotEmpty);
+  command->add_option("folder", arguments->folder, "Export folder, or a checkpoint folder")
+      ->required()
+      ->check(kNotEmpty);
   command->add_option("--ids", arguments->ids, "Token ids of the prompt, 1,2,3; several prompts as 1,2,3;4,5")
       ->check(kNotEmpty);
-  command->add_option("--inputs", arguments->inputs,
-                      "safetensors file with what else the prompt has, such as pixel_values or input_features")
+  command
+      ->add_option("--inputs", arguments->inputs,
+                   "safetensors file with what else the prompt has, such as pixel_values or input_features")
       ->check(kNotEmpty);
   command->add_option("--max-new-tokens", options.max_new_tokens, "New tokens at most (20)")
       ->check(CLI::Range(int64_t{0}, kMostTokens));
@@ -150,13 +154,15 @@ void add_generate(CLI::App& app, Command& chosen) {
       ->check(CLI::Range(1, 1024));
   command->add_option("--length-penalty", options.length_penalty,
                       "Beam search: scores are divided by the length to this power");
-  command->add_option("--early-stopping", arguments->early_stopping,
-                      "Beam search: whether a prompt is done with as many ended sequences as beams")
+  command
+      ->add_option("--early-stopping", arguments->early_stopping,
+                   "Beam search: whether a prompt is done with as many ended sequences as beams")
       ->check(CLI::IsMember({"true", "false", "never"}));
-  command->add_option("--eos", arguments->eos, "Token ids that end a sequence, in place of generation_config.json's; none for no end")
+  command
+      ->add_option("--eos", arguments->eos,
+                   "Token ids that end a sequence, in place of generation_config.json's; none for no end")
       ->check(kNotEmpty);
-  command->add_option("--onnxruntime", arguments->generator.onnxruntime,
-                      "The ONNX Runtime library (libonnxruntime.so)")
+  command->add_option("--onnxruntime", arguments->generator.onnxruntime, "The ONNX Runtime library (libonnxruntime.so)")
       ->check(kNotEmpty);
   command->add_option("--threads", arguments->generator.threads, "Threads of one operator in ONNX Runtime")
       ->check(CLI::Range(1, 1024));

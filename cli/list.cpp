@@ -51,10 +51,7 @@ struct Section {
 
 constexpr Section kSections[] = {
     {"architectures", "model types and their classes", architectures},
-    {"targets", "formats to export to",
-     [] {
-       return Json::array({"dynamo", "onnx"});
-     }},
+    {"targets", "formats to export to", [] { return Json::array({"dynamo", "onnx"}); }},
     {"ops", "ATen ops with an ONNX translation", [] { return Json(onnx::translated_ops()); }},
     {"patches", "what is replaced while tracing, by backend", patches},
     {"fixes", "rewrites of traced graphs, by backend", fixes},

@@ -47,7 +47,8 @@ std::optional<NamedTensors> make_inputs(const Reference& reference, const Artifa
   for (const auto& input : artifact.inputs()) {
     const auto found = inputs->find(input.name);
     if (found == inputs->end())
-      fail("the artefact takes '" + input.name + "', for which there is no sample; verify a generation's stages together, " +
+      fail("the artefact takes '" + input.name +
+           "', for which there is no sample; verify a generation's stages together, " +
            "by the export's folder without --component, or try 'transporters run'");
     const at::Tensor& tensor = found->second;
     if (static_cast<size_t>(tensor.dim()) != input.sizes.size()) return std::nullopt;
@@ -239,7 +240,8 @@ void hint_at_attention(const Reference& reference, const ManifestEntry& componen
 }
 
 int run_verify(const VerifyArguments& arguments) {
-  if (arguments.tolerance && std::isnan(*arguments.tolerance)) throw UsageError("--tolerance: expected a number, got nan");
+  if (arguments.tolerance && std::isnan(*arguments.tolerance))
+    throw UsageError("--tolerance: expected a number, got nan");
   if (!arguments.attention.empty())
     read_option("--attention", [&] { return attention_implementation(arguments.attention); });
   const Export exported = open_export(arguments.path);

@@ -64,8 +64,8 @@ bool is_dynamic(const Export& exported) {
   }
 }
 
-// Rows of the model's example, each a token shorter than the one before where padding can be told and no token stands for
-// something else (an image).
+// Rows of the model's example, each a token shorter than the one before where padding can be told and no token stands
+// for something else (an image).
 Prompt make_prompt(const PreTrainedModel& model, int64_t batch, int64_t length, bool with_padding) {
   Prompt prompt;
   const ModelInputs example = model.example_inputs(batch, length);
@@ -135,11 +135,14 @@ void print(const std::vector<Run>& runs, double tolerance, bool ok, bool as_json
 
 }  // namespace
 
-bool is_generation(const Export& exported) { return exported.components.size() > 1 && find(exported, "decode") != nullptr; }
+bool is_generation(const Export& exported) {
+  return exported.components.size() > 1 && find(exported, "decode") != nullptr;
+}
 
 int verify_generation(const Export& exported, const VerifyGenerationArguments& arguments) {
   if (arguments.reference.empty())
-    throw UsageError("give --reference CHECKPOINT: the graphs of a generation loop are compared with the eager model's");
+    throw UsageError(
+        "give --reference CHECKPOINT: the graphs of a generation loop are compared with the eager model's");
   const ExportMetadata& metadata = find(exported, "decode")->metadata;
   LoadOptions options;
   options.dtype = dtype_from_name(metadata.export_dtype);

@@ -24,8 +24,12 @@ int main(int argc, char** argv) {
   const auto batch = tp::Dim("batch", 1, 64), height = tp::Dim("height", 8, 512), width = tp::Dim("width", 8, 512);
   const tp::DynamicShapes shapes = {{"image", {{0, batch}, {2, height}, {3, width}}}};
   const auto sample = torch::randn({2, 3, 32, 32});
-  tp::OnnxExporter().export_module(net, {sample}, {.dynamic_shapes = shapes}, {"image"}).save(folder + "/conv_net.onnx");
-  tp::DynamoExporter().export_module(net, {sample}, {.dynamic_shapes = shapes}, {"image"}).save(folder + "/conv_net.pt2");
+  tp::OnnxExporter()
+      .export_module(net, {sample}, {.dynamic_shapes = shapes}, {"image"})
+      .save(folder + "/conv_net.onnx");
+  tp::DynamoExporter()
+      .export_module(net, {sample}, {.dynamic_shapes = shapes}, {"image"})
+      .save(folder + "/conv_net.pt2");
 
   // What eager gives at other sizes, to compare with.
   const torch::NoGradGuard no_grad;

@@ -1,8 +1,8 @@
 #!/usr/bin/env python
 """Generates with one decode graph in PyTorch: the prompt and then token by token, the cache written in place.
 
-    transporters export CHECKPOINT --to dynamo --dynamic --generation --multi-token-decode --static-cache 64 --out DIR
-    python examples/decode_loop_torch.py DIR --ids 1,2,3 --max-new-tokens 20
+transporters export CHECKPOINT --to dynamo --dynamic --generation --multi-token-decode --static-cache 64 --out DIR
+python examples/decode_loop_torch.py DIR --ids 1,2,3 --max-new-tokens 20
 """
 
 import argparse

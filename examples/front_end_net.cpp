@@ -47,8 +47,12 @@ int main(int argc, char** argv) {
 
   const tp::DynamicShapes shapes = {{"image", {{0, tp::Dim("batch", 1, 1024)}}}};
   const auto sample = torch::randn({2, 1, 28, 28});
-  tp::OnnxExporter().export_module(net, {sample}, {.dynamic_shapes = shapes}, {"image"}).save(folder + "/front_end_net.onnx");
-  tp::DynamoExporter().export_module(net, {sample}, {.dynamic_shapes = shapes}, {"image"}).save(folder + "/front_end_net.pt2");
+  tp::OnnxExporter()
+      .export_module(net, {sample}, {.dynamic_shapes = shapes}, {"image"})
+      .save(folder + "/front_end_net.onnx");
+  tp::DynamoExporter()
+      .export_module(net, {sample}, {.dynamic_shapes = shapes}, {"image"})
+      .save(folder + "/front_end_net.pt2");
 
   const torch::NoGradGuard no_grad;
   std::vector<std::pair<std::string, at::Tensor>> reference;

@@ -13,12 +13,11 @@ struct TaggerImpl : torch::nn::Module {
   TaggerImpl()
       : embed(register_module("embed", torch::nn::Embedding(100, 12))),
         lstm(register_module(
-            "lstm", torch::nn::LSTM(torch::nn::LSTMOptions(12, 10).num_layers(2).bidirectional(true).batch_first(true)))),
+            "lstm",
+            torch::nn::LSTM(torch::nn::LSTMOptions(12, 10).num_layers(2).bidirectional(true).batch_first(true)))),
         classifier(register_module("classifier", torch::nn::Linear(20, 5))) {}
 
-  torch::Tensor forward(const torch::Tensor& tokens) {
-    return classifier(std::get<0>(lstm->forward(embed(tokens))));
-  }
+  torch::Tensor forward(const torch::Tensor& tokens) { return classifier(std::get<0>(lstm->forward(embed(tokens)))); }
 
   torch::nn::Embedding embed;
   torch::nn::LSTM lstm;
@@ -35,8 +34,12 @@ int main(int argc, char** argv) {
   tagger->eval();
   const tp::DynamicShapes shapes = {{"tokens", {{0, tp::Dim("batch")}, {1, tp::Dim("length", 1)}}}};
   const auto sample = torch::randint(100, {2, 7}, torch::kLong);
-  tp::OnnxExporter().export_module(tagger, {sample}, {.dynamic_shapes = shapes}, {"tokens"}).save(folder + "/lstm.onnx");
-  tp::DynamoExporter().export_module(tagger, {sample}, {.dynamic_shapes = shapes}, {"tokens"}).save(folder + "/lstm.pt2");
+  tp::OnnxExporter()
+      .export_module(tagger, {sample}, {.dynamic_shapes = shapes}, {"tokens"})
+      .save(folder + "/lstm.onnx");
+  tp::DynamoExporter()
+      .export_module(tagger, {sample}, {.dynamic_shapes = shapes}, {"tokens"})
+      .save(folder + "/lstm.pt2");
 
   const torch::NoGradGuard no_grad;
   std::vector<std::pair<std::string, at::Tensor>> reference;

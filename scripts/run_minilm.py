@@ -48,7 +48,10 @@ def main() -> int:
     checkpoint = checkpoint_folder()
     out = ROOT / "out" / "minilm-onnx"
     command = [BUILD / "transporters", "export", checkpoint, "--to", "onnx", "--dynamic", "--out", out, "--json"]
-    print("$ " + " ".join(str(Path(part).relative_to(ROOT) if str(part).startswith(str(ROOT)) else part) for part in command))
+    print(
+        "$ "
+        + " ".join(str(Path(part).relative_to(ROOT) if str(part).startswith(str(ROOT)) else part) for part in command)
+    )
     # Both read the weights from the page cache, so that neither pays for the disk's first read.
     (checkpoint / "model.safetensors").read_bytes()
     start = time.perf_counter()
@@ -77,13 +80,17 @@ def main() -> int:
         expected = transformers.AutoModel.from_pretrained(checkpoint).eval()(**inputs)
 
     worst = 0.0
-    print(f"ONNX Runtime against eager PyTorch on {len(SENTENCES)} sentences ({tuple(inputs['input_ids'].shape)} tokens):")
+    print(
+        f"ONNX Runtime against eager PyTorch on {len(SENTENCES)} sentences ({tuple(inputs['input_ids'].shape)} tokens):"
+    )
     for name, value in actual.items():
         difference = (torch.from_numpy(value) - expected[name]).abs().max().item()
         print(f"  {name} {tuple(value.shape)}: largest difference {difference:.2e}")
         # A value that is not a number differs.
         worst = max(worst, difference if difference == difference else float("inf"))
-    print(f"Export: {export_seconds:.2f} s for the whole process ({report['seconds']['export']:.2f} s of it tracing and lowering).")
+    print(
+        f"Export: {export_seconds:.2f} s for the whole process ({report['seconds']['export']:.2f} s of it tracing and lowering)."
+    )
     print(f"Copying the weights: {copy:.2f} s.")
     print(f"Largest difference: {worst:.2e} ({'at most' if worst <= TOLERANCE else 'MORE THAN'} {TOLERANCE:.0e})")
     return 0 if worst <= TOLERANCE else 1

@@ -13,7 +13,8 @@ os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 ROOT = Path(__file__).resolve().parents[1]
 BUILD = Path(os.environ.get("TRANSPORTERS_BUILD", ROOT / "build"))
 
-# `import transporters` takes the package of the build. First in the path: the repository's folder `transporters` is C++.
+# `import transporters` takes the package of the build. First in the path: the repository's folder `transporters` is
+# C++.
 sys.path.insert(0, str(BUILD / "python"))
 
 TINY = dict(
@@ -68,7 +69,10 @@ TINY_MODELS = {
         "Qwen3MoeForCausalLM",
     ),
     "roberta": (dict(pad_token_id=1), "RobertaModel"),
-    "t5": (dict(d_kv=8, d_ff=48, num_layers=2, num_decoder_layers=2, decoder_start_token_id=0, pad_token_id=0), "T5ForConditionalGeneration"),
+    "t5": (
+        dict(d_kv=8, d_ff=48, num_layers=2, num_decoder_layers=2, decoder_start_token_id=0, pad_token_id=0),
+        "T5ForConditionalGeneration",
+    ),
     "vit": (dict(image_size=24, patch_size=8), "ViTModel"),
     "whisper": (
         dict(
@@ -106,6 +110,37 @@ def cli(build_dir):
         )
         assert result.returncode == code, f"exit code {result.returncode}\n{result.stdout}\n{result.stderr}"
         return result
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def eager_forward(build_dir, tmp_path_factory):
+    """eager_forward(folder, [inputs, ...], dtype=..., attention=...) runs them all in one process.
+
+    Returns a list of (outputs, metadata); with `error=True` the text of the failure."""
+
+    from safetensors.torch import load_file, safe_open, save_file
+
+    def run(folder, inputs, error=False, **options):
+        work = tmp_path_factory.mktemp("eager")
+        paths = []
+        for i, (tensors, metadata) in enumerate(inputs):
+            save_file({k: v.contiguous() for k, v in tensors.items()}, work / f"in{i}", metadata)
+            paths += [work / f"in{i}", work / f"out{i}"]
+        flags = [f for k, v in options.items() for f in (f"--{k}", v)]
+        result = subprocess.run(
+            [build_dir / "tests" / "eager_forward", *flags, folder, *paths], capture_output=True, text=True
+        )
+        if error:
+            assert result.returncode == 1, result.stderr
+            return result.stderr
+        assert result.returncode == 0, result.stderr
+        outputs = []
+        for path in paths[1::2]:
+            with safe_open(path, "pt") as file:
+                outputs.append((load_file(path), file.metadata()))
+        return outputs
 
     return run
 

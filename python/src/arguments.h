@@ -1,9 +1,9 @@
 // Constants of a signature between Python and Argument.
 #pragma once
 
-#include "transporters/graph/argument.h"
-
 #include <pybind11/pybind11.h>
+
+#include "transporters/graph/argument.h"
 
 namespace transporters::python {
 

@@ -1,7 +1,6 @@
-#include "transporters/error.h"
-
 #include "bindings.h"
 #include "python_errors.h"
+#include "transporters/error.h"
 
 namespace py = pybind11;
 
@@ -49,12 +48,12 @@ void raise_kept_exception(const std::string& what) {
 
 // Error becomes transporters.ExportError with its context as attributes; InternalError an exception of its own.
 void bind_errors(py::module_& module) {
-  export_error = PyErr_NewExceptionWithDoc("transporters.ExportError",
-                                           "What an export can't do or was given wrong: stage, op and module say where.",
-                                           PyExc_RuntimeError, nullptr);
-  internal_error = PyErr_NewExceptionWithDoc("transporters.InternalError",
-                                             "A broken invariant of transporters: please report it.",
-                                             PyExc_RuntimeError, nullptr);
+  export_error = PyErr_NewExceptionWithDoc(
+      "transporters.ExportError", "What an export can't do or was given wrong: stage, op and module say where.",
+      PyExc_RuntimeError, nullptr);
+  internal_error =
+      PyErr_NewExceptionWithDoc("transporters.InternalError", "A broken invariant of transporters: please report it.",
+                                PyExc_RuntimeError, nullptr);
   module.attr("ExportError") = py::handle(export_error);
   module.attr("InternalError") = py::handle(internal_error);
   py::register_exception_translator([](std::exception_ptr pointer) {

@@ -24,12 +24,12 @@ Dim to_dim(py::handle object) {
   return Dim(name, min, max.value_or(symbolic::Range::kInfinity));
 }
 
-using PythonInput = std::tuple<std::string, py::object, std::vector<py::object>>;        // path, sample or constant, dims
-using PythonState = std::tuple<std::string, at::Tensor, bool, bool>;                     // name, tensor, is a parameter, persistent
+using PythonInput = std::tuple<std::string, py::object, std::vector<py::object>>;  // path, sample or constant, dims
+using PythonState = std::tuple<std::string, at::Tensor, bool, bool>;  // name, tensor, is a parameter, persistent
 using PythonOutput = std::tuple<std::vector<std::pair<std::string, py::object>>, std::string>;  // leaves, spec
 
-// torch passes a symbolic number where an op takes a tensor as a 0-dim tensor of no meaning, and leaves the number itself
-// in an attribute of the Python object.
+// torch passes a symbolic number where an op takes a tensor as a 0-dim tensor of no meaning, and leaves the number
+// itself in an attribute of the Python object.
 std::optional<c10::Scalar> wrapped_number(const at::Tensor& tensor) {
   const py::gil_scoped_acquire gil;
   const auto object = py::reinterpret_steal<py::object>(THPVariable_Wrap(tensor));
@@ -84,8 +84,7 @@ std::pair<std::shared_ptr<Program>, std::vector<std::string>> trace_callable(
   for (const auto& [name, tensor, is_parameter, persistent] : state)
     target.state.push_back({name, tensor, is_parameter ? InputKind::Parameter : InputKind::Buffer, persistent});
   std::vector<std::string> notes;
-  auto program =
-      std::make_shared<Program>(trace_program(target, dynamo, backends, Registry::global(), &notes));
+  auto program = std::make_shared<Program>(trace_program(target, dynamo, backends, Registry::global(), &notes));
   return {std::move(program), std::move(notes)};
 }
 
@@ -117,16 +116,17 @@ void bind_exports(py::module_& module) {
              py::arg("architecture"), py::arg("config"), py::arg("backends"), py::arg("is_training"));
 
   py::class_<ExportedComponent, std::shared_ptr<ExportedComponent>>(module, "Component")
-      .def_property_readonly("program",
-                             [](const ExportedComponent& component) {
-                               return std::make_shared<Program>(component.program.clone());
-                             })
-      .def_property_readonly("metadata", [](const ExportedComponent& component) { return describe(component.metadata); })
-      .def("add_package",
-           [](ExportedComponent& component, std::string name, std::string version) {
-             component.metadata.packages.emplace_back(std::move(name), std::move(version));
-           },
-           "Notes the version of a package that took part.")
+      .def_property_readonly(
+          "program",
+          [](const ExportedComponent& component) { return std::make_shared<Program>(component.program.clone()); })
+      .def_property_readonly("metadata",
+                             [](const ExportedComponent& component) { return describe(component.metadata); })
+      .def(
+          "add_package",
+          [](ExportedComponent& component, std::string name, std::string version) {
+            component.metadata.packages.emplace_back(std::move(name), std::move(version));
+          },
+          "Notes the version of a package that took part.")
       .def_property_readonly("onnx_text", [](const ExportedComponent& component) {
         return component.onnx ? component.onnx->str() : std::string();
       });

@@ -65,8 +65,8 @@ std::vector<ValueType> types_of(const Program& program, const Node& node) {
   throw Error({.op = node.op(), .module = node.module_path}, "its arguments fit each other for some sizes only");
 }
 
-Node* insert(Loans& loans, Node* before, const std::string& op, const py::kwargs& given,
-             const Node* place, const std::vector<ValueType>* types_without_rule) {
+Node* insert(Loans& loans, Node* before, const std::string& op, const py::kwargs& given, const Node* place,
+             const std::vector<ValueType>* types_without_rule) {
   Program& program = loans.changed();
   Node* node = program.graph->insert(before, op, to_arguments(given, op, loans), {});
   if (place != nullptr) {
@@ -116,7 +116,8 @@ LoanPtr<Node> replace_with(const NodeLoan& loan, const std::string& op, const py
     return Error({.op = node->op(), .module = node->module_path}, "can't be replaced by '" + op + "': " + message);
   };
   if (made->outputs().size() != types.size())
-    throw refuse("it has " + std::to_string(made->outputs().size()) + " outputs in place of " + std::to_string(types.size()));
+    throw refuse("it has " + std::to_string(made->outputs().size()) + " outputs in place of " +
+                 std::to_string(types.size()));
   for (size_t i = 0; i < types.size(); ++i)
     if (!are_same_kind(program, node->outputs()[i], made->outputs()[i]))
       throw refuse("it gives " + to_text(made->outputs()[i]->type()) + " in place of " + to_text(types[i]));
@@ -157,78 +158,93 @@ std::string describe(const Node& node) {
 void bind_nodes(py::module_& module) {
   py::class_<ValueLoan, LoanPtr<Value>>(module, "GraphValue", "What a node makes, or an input of the graph.")
       .def_property_readonly("name", [](const ValueLoan& value) { return value->name(); })
-      .def_property_readonly("is_tensor", [](const ValueLoan& value) { return value->is_tensor(); },
-                             "False for a number that the graph computes.")
-      .def_property_readonly("dtype", [](const ValueLoan& value) -> std::optional<ScalarType> {
-        if (!value->is_tensor()) return std::nullopt;
-        return value->dtype();
-      })
-      .def_property_readonly("sizes",
-                             [](const ValueLoan& value) {
-                               py::list sizes;
-                               if (value->is_tensor())
-                                 for (const Expr& size : value->sizes()) sizes.append(from_expr(size));
-                               return sizes;
-                             },
-                             "An int where the size is fixed, an Expr where it is dynamic.")
-      .def_property_readonly("number",
-                             [](const ValueLoan& value) -> py::object {
-                               const auto* number = std::get_if<NumberType>(&value->type());
-                               return number ? from_expr(number->expr) : py::none();
-                             },
-                             "A number's expression; None for a tensor.")
-      .def_property_readonly("producer", [](const ValueLoan& value) { return value.loans->lend(value->producer()); },
-                             "The node that makes it; None for an input of the graph.")
-      .def_property_readonly("users",
-                             [](const ValueLoan& value) {
-                               std::vector<Node*> users;
-                               for (const Use& use : value->uses())
-                                 if (std::ranges::find(users, use.node) == users.end()) users.push_back(use.node);
-                               return lend_all<Node>(*value.loans, users);
-                             },
-                             "Nodes that read it, each once. Outputs of the program are not among them.")
+      .def_property_readonly(
+          "is_tensor", [](const ValueLoan& value) { return value->is_tensor(); },
+          "False for a number that the graph computes.")
+      .def_property_readonly("dtype",
+                             [](const ValueLoan& value) -> std::optional<ScalarType> {
+                               if (!value->is_tensor()) return std::nullopt;
+                               return value->dtype();
+                             })
+      .def_property_readonly(
+          "sizes",
+          [](const ValueLoan& value) {
+            py::list sizes;
+            if (value->is_tensor())
+              for (const Expr& size : value->sizes()) sizes.append(from_expr(size));
+            return sizes;
+          },
+          "An int where the size is fixed, an Expr where it is dynamic.")
+      .def_property_readonly(
+          "number",
+          [](const ValueLoan& value) -> py::object {
+            const auto* number = std::get_if<NumberType>(&value->type());
+            return number ? from_expr(number->expr) : py::none();
+          },
+          "A number's expression; None for a tensor.")
+      .def_property_readonly(
+          "producer", [](const ValueLoan& value) { return value.loans->lend(value->producer()); },
+          "The node that makes it; None for an input of the graph.")
+      .def_property_readonly(
+          "users",
+          [](const ValueLoan& value) {
+            std::vector<Node*> users;
+            for (const Use& use : value->uses())
+              if (std::ranges::find(users, use.node) == users.end()) users.push_back(use.node);
+            return lend_all<Node>(*value.loans, users);
+          },
+          "Nodes that read it, each once. Outputs of the program are not among them.")
       .def_property_readonly("is_output", [](const ValueLoan& value) { return value->graph().is_output(&value.get()); })
       .def("__repr__", [](const ValueLoan& value) { return "%" + value->name() + ": " + to_text(value->type()); });
 
   py::class_<NodeLoan, LoanPtr<Node>>(module, "GraphNode", "One ATen op with its arguments by the schema's names.")
-      .def_property_readonly("op", [](const NodeLoan& node) { return node->op(); }, "\"aten::add.Tensor\"")
+      .def_property_readonly(
+          "op", [](const NodeLoan& node) { return node->op(); }, "\"aten::add.Tensor\"")
       .def_property_readonly("args", &arguments_of,
                              "All arguments by name, the schema's defaults among them: GraphValues, numbers, Exprs, "
                              "dtypes, strings, None and lists.")
-      .def_property_readonly("outputs", [](const NodeLoan& node) { return lend_all<Value>(*node.loans, node->outputs()); })
-      .def_property_readonly("output",
-                             [](const NodeLoan& node) {
-                               if (node->outputs().size() != 1)
-                                 throw Error({.op = node->op()}, "has " + std::to_string(node->outputs().size()) +
-                                                                     " outputs; take one from .outputs");
-                               return node.loans->lend(node->output());
-                             },
-                             "The only output.")
-      .def_property_readonly("module_path", [](const NodeLoan& node) { return node->module_path; },
-                             "Dotted path of the submodule that ran it.")
-      .def_property_readonly("source", [](const NodeLoan& node) { return node->source; },
-                             "The model's source line: \"modeling_llama.py:120\".")
+      .def_property_readonly("outputs",
+                             [](const NodeLoan& node) { return lend_all<Value>(*node.loans, node->outputs()); })
+      .def_property_readonly(
+          "output",
+          [](const NodeLoan& node) {
+            if (node->outputs().size() != 1)
+              throw Error({.op = node->op()},
+                          "has " + std::to_string(node->outputs().size()) + " outputs; take one from .outputs");
+            return node.loans->lend(node->output());
+          },
+          "The only output.")
+      .def_property_readonly(
+          "module_path", [](const NodeLoan& node) { return node->module_path; },
+          "Dotted path of the submodule that ran it.")
+      .def_property_readonly(
+          "source", [](const NodeLoan& node) { return node->source; },
+          "The model's source line: \"modeling_llama.py:120\".")
       .def_property_readonly("next", [](const NodeLoan& node) { return node.loans->lend(node->next()); })
       .def_property_readonly("prev", [](const NodeLoan& node) { return node.loans->lend(node->prev()); })
-      .def("set",
-           [](const NodeLoan& node, const std::string& name, py::handle value) {
-             const OpSchema& schema = node->schema();
-             const auto index = schema.find(name);
-             if (!index) node->set(name, None{});  // throws, with near names
-             node.loans->changed();
-             node->set(name, to_argument(value, schema.arguments[*index], node->op(), *node.loans));
-           },
-           py::arg("name"), py::arg("value"), "Replaces one argument.")
-      .def("replace_with", &replace_with,
-           "replace_with(op, **args): puts another op in the node's place, whose outputs take over names and uses. They "
-           "must have the same dtypes and sizes. Returns the new node; this one is erased.")
-      .def("insert_before",
-           [](const NodeLoan& node, const std::string& op, const py::kwargs& given) {
-             return node.loans->lend(insert(*node.loans, &node.get(), op, given, &node.get(), nullptr));
-           },
-           "insert_before(op, **args): a new node in front of this one; its output types follow from the op.")
-      .def("erase", [](const NodeLoan& node) { erase(*node.loans, &node.get()); },
-           "Removes the node, whose outputs must have no uses left.")
+      .def(
+          "set",
+          [](const NodeLoan& node, const std::string& name, py::handle value) {
+            const OpSchema& schema = node->schema();
+            const auto index = schema.find(name);
+            if (!index) node->set(name, None{});  // throws, with near names
+            node.loans->changed();
+            node->set(name, to_argument(value, schema.arguments[*index], node->op(), *node.loans));
+          },
+          py::arg("name"), py::arg("value"), "Replaces one argument.")
+      .def(
+          "replace_with", &replace_with,
+          "replace_with(op, **args): puts another op in the node's place, whose outputs take over names and uses. They "
+          "must have the same dtypes and sizes. Returns the new node; this one is erased.")
+      .def(
+          "insert_before",
+          [](const NodeLoan& node, const std::string& op, const py::kwargs& given) {
+            return node.loans->lend(insert(*node.loans, &node.get(), op, given, &node.get(), nullptr));
+          },
+          "insert_before(op, **args): a new node in front of this one; its output types follow from the op.")
+      .def(
+          "erase", [](const NodeLoan& node) { erase(*node.loans, &node.get()); },
+          "Removes the node, whose outputs must have no uses left.")
       .def("__repr__", [](const NodeLoan& node) { return describe(*node); });
 }
 
@@ -289,27 +305,34 @@ void bind_view(py::module_& module) {
       .def_property_readonly("nodes", &nodes_of, "The nodes as they stand now, in order.")
       .def("__iter__", [](const ProgramLoan& program) { return py::iter(nodes_of(program)); })
       .def("__len__", [](const ProgramLoan& program) { return program->graph->size(); })
-      .def_property_readonly("inputs", [](const ProgramLoan& program) { return inputs_of(program, true); },
-                             "What callers give, by leaf path: values, and constants of the signature.")
-      .def_property_readonly("state", [](const ProgramLoan& program) { return inputs_of(program, false); },
-                             "Values of parameters, buffers and constants, by name.")
+      .def_property_readonly(
+          "inputs", [](const ProgramLoan& program) { return inputs_of(program, true); },
+          "What callers give, by leaf path: values, and constants of the signature.")
+      .def_property_readonly(
+          "state", [](const ProgramLoan& program) { return inputs_of(program, false); },
+          "Values of parameters, buffers and constants, by name.")
       .def_property_readonly("outputs", &outputs_of, "What callers get, by leaf path: values and constants.")
-      .def("find", [](const ProgramLoan& program, const std::string& name) {
-             return program.loans->lend(program->graph->find_value(name));
-           },
-           py::arg("name"), "The value of that name, or None.")
-      .def("data", &data_of, py::arg("value"), "A copy of a parameter's, buffer's or constant's tensor; None for others.")
+      .def(
+          "find",
+          [](const ProgramLoan& program, const std::string& name) {
+            return program.loans->lend(program->graph->find_value(name));
+          },
+          py::arg("name"), "The value of that name, or None.")
+      .def("data", &data_of, py::arg("value"),
+           "A copy of a parameter's, buffer's or constant's tensor; None for others.")
       .def("add_constant", &add_constant, py::arg("name"), py::arg("tensor"), "A new constant of the program.")
-      .def("append",
-           [](const ProgramLoan& program, const std::string& op, const py::kwargs& given) {
-             return program.loans->lend(insert(*program.loans, nullptr, op, given, nullptr, nullptr));
-           },
-           "append(op, **args): a new node at the end; its output types follow from the op.")
-      .def("replace_all_uses",
-           [](const ProgramLoan& program, const ValueLoan& from, const ValueLoan& to) {
-             program.loans->changed().replace_all_uses(&from.get(), &to.get());
-           },
-           py::arg("old"), py::arg("new"), "All that reads `old`, outputs of the program included, reads `new`.")
+      .def(
+          "append",
+          [](const ProgramLoan& program, const std::string& op, const py::kwargs& given) {
+            return program.loans->lend(insert(*program.loans, nullptr, op, given, nullptr, nullptr));
+          },
+          "append(op, **args): a new node at the end; its output types follow from the op.")
+      .def(
+          "replace_all_uses",
+          [](const ProgramLoan& program, const ValueLoan& from, const ValueLoan& to) {
+            program.loans->changed().replace_all_uses(&from.get(), &to.get());
+          },
+          py::arg("old"), py::arg("new"), "All that reads `old`, outputs of the program included, reads `new`.")
       .def("__str__", [](const ProgramLoan& program) { return program->str(); });
 }
 

@@ -113,7 +113,8 @@ Argument to_argument(py::handle object, const SchemaArgument& schema, const std:
         if (!py::isinstance<Loan<Value>>(element)) throw wrong("a list of Values");
         return to_value(element, loans);
       });
-    case ArgumentKind::Int: return to_expr(object, what);
+    case ArgumentKind::Int:
+      return to_expr(object, what);
     case ArgumentKind::IntList:
       if (!is_list(object)) return std::vector<Expr>{to_expr(object, what)};
       return from_sequence<Expr>(object, [&](py::handle element) { return to_expr(element, "an element of " + what); });
@@ -139,10 +140,14 @@ Argument to_argument(py::handle object, const SchemaArgument& schema, const std:
     case ArgumentKind::ScalarType:
       if (!THPDtype_Check(object.ptr())) throw wrong("a torch.dtype");
       return object.cast<ScalarType>();
-    case ArgumentKind::Layout: return Layout{last_part(object)};
-    case ArgumentKind::MemoryFormat: return MemoryFormat{last_part(object)};
-    case ArgumentKind::Device: return Device{std::string(py::str(object))};
-    case ArgumentKind::Other: break;
+    case ArgumentKind::Layout:
+      return Layout{last_part(object)};
+    case ArgumentKind::MemoryFormat:
+      return MemoryFormat{last_part(object)};
+    case ArgumentKind::Device:
+      return Device{std::string(py::str(object))};
+    case ArgumentKind::Other:
+      break;
   }
   throw wrong("None");
 }

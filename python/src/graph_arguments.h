@@ -17,7 +17,8 @@ pybind11::object from_expr(const Expr& expr);
 Expr to_expr(pybind11::handle object, const std::string& what);
 
 pybind11::object from_argument(const Argument& argument, Loans& loans);
-// What the schema's argument takes. Throws Error naming op and argument for another type, and for values of another graph.
+// What the schema's argument takes. Throws Error naming op and argument for another type, and for values of another
+// graph.
 Argument to_argument(pybind11::handle object, const SchemaArgument& schema, const std::string& op, Loans& loans);
 // All keyword arguments of an op by its schema. Throws Error for unknown names and for required ones that are missing.
 std::vector<NamedArgument> to_arguments(const pybind11::kwargs& given, const std::string& op, Loans& loans);

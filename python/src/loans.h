@@ -1,5 +1,5 @@
-// Objects of a graph in the hands of Python code, which may keep them longer than they live: a Loan tells the code so in
-// place of reading freed memory.
+// Objects of a graph in the hands of Python code, which may keep them longer than they live: a Loan tells the code so
+// in place of reading freed memory.
 #pragma once
 
 #include <memory>

@@ -1,5 +1,4 @@
 #include "bindings.h"
-
 #include "transporters/version.h"
 
 PYBIND11_MODULE(_C, module) {

@@ -1,8 +1,7 @@
 // Which module and which line of the user's code run now.
+#include <ATen/FunctionalTensorWrapper.h>
 #include <Python.h>
 #include <frameobject.h>
-
-#include <ATen/FunctionalTensorWrapper.h>
 #include <torch/csrc/utils/pybind.h>
 
 #include <memory>
@@ -75,8 +74,9 @@ std::string source_line() {
 void bind_modules(py::module_& module) {
   module.def("enter_module", [](std::string path) { entries.push_back(std::make_unique<Entry>(std::move(path))); });
   module.def("leave_module", [] { entries.pop_back(); });
-  module.def("hide_source", [](std::string folder) { hidden_folders().push_back(std::move(folder)); },
-             "Frames of files under `folder` are not the user's: their callers are named in their place.");
+  module.def(
+      "hide_source", [](std::string folder) { hidden_folders().push_back(std::move(folder)); },
+      "Frames of files under `folder` are not the user's: their callers are named in their place.");
   module.def("source_line", &source_line);
   module.def("is_traced", &is_traced);
 }

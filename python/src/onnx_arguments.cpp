@@ -13,7 +13,8 @@ namespace transporters::python {
 namespace {
 
 onnx::Tensor to_tensor_attribute(py::handle object) {
-  return onnx::Tensor::of(to_tensor_data(THPVariable_Unpack(object.ptr()).detach().clone(at::MemoryFormat::Contiguous)));
+  return onnx::Tensor::of(
+      to_tensor_data(THPVariable_Unpack(object.ptr()).detach().clone(at::MemoryFormat::Contiguous)));
 }
 
 py::object to_text(const std::string& bytes) {
@@ -51,10 +52,10 @@ onnx::AttributeValue to_attribute(py::handle object, const std::string& name) {
     if (const auto reals = elements<float>(list, is_number)) return *reals;
     if (const auto texts = elements<std::string>(list, is_text)) return *texts;
   }
-  throw Error({.stage = "onnx"}, "attribute '" + name + "' is a " +
-                                     std::string(py::str(py::type::of(object).attr("__name__"))) +
-                                     ", expected a number, a string, a torch.dtype, a torch.Tensor, or a list of numbers "
-                                     "or strings");
+  throw Error({.stage = "onnx"},
+              "attribute '" + name + "' is a " + std::string(py::str(py::type::of(object).attr("__name__"))) +
+                  ", expected a number, a string, a torch.dtype, a torch.Tensor, or a list of numbers "
+                  "or strings");
 }
 
 onnx::Attributes to_attributes(const py::kwargs& given) {
@@ -98,9 +99,9 @@ py::object from_attribute(const onnx::AttributeValue& value, Loans& loans) {
 onnx::Value* to_value(py::handle object) {
   if (object.is_none()) return nullptr;
   if (py::isinstance<Loan<onnx::Value>>(object)) return &object.cast<Loan<onnx::Value>&>().get();
-  throw Error({.stage = "onnx"}, "expected an OnnxValue or None, got a " +
-                                     std::string(py::str(py::type::of(object).attr("__name__"))) +
-                                     (py::isinstance<Loan<Value>>(object) ? "; lowering.value() gives the OnnxValue" : ""));
+  throw Error({.stage = "onnx"},
+              "expected an OnnxValue or None, got a " + std::string(py::str(py::type::of(object).attr("__name__"))) +
+                  (py::isinstance<Loan<Value>>(object) ? "; lowering.value() gives the OnnxValue" : ""));
 }
 
 std::vector<onnx::Value*> to_values(const py::sequence& objects) {

@@ -66,8 +66,9 @@ std::vector<py::tuple> outputs_of(const Program& program) {
 }  // namespace
 
 void bind_programs(py::module_& module) {
-  module.def("leaf_paths", [](const std::string& spec) { return TreeSpec::loads(spec).leaf_paths(); },
-             "Dotted paths of the leaves of a tree that treespec_dumps wrote.");
+  module.def(
+      "leaf_paths", [](const std::string& spec) { return TreeSpec::loads(spec).leaf_paths(); },
+      "Dotted paths of the leaves of a tree that treespec_dumps wrote.");
 
   py::class_<Program, std::shared_ptr<Program>>(module, "Program")
       .def("__str__", &Program::str)

@@ -70,7 +70,8 @@ onnx::OnnxTranslation translation(Function translate) {
         throw lowering.error(node, "its translation gives " + std::to_string(values.size()) + " values for " +
                                        std::to_string(node.outputs().size()) + " outputs");
       }
-      throw lowering.error(node, "its translation gives a " + std::string(py::str(py::type::of(result).attr("__name__"))) +
+      throw lowering.error(node, "its translation gives a " +
+                                     std::string(py::str(py::type::of(result).attr("__name__"))) +
                                      ", expected an OnnxValue, or a list with one for each output");
     });
   };
@@ -103,8 +104,7 @@ void bind_registry(py::module_& module) {
   module.def("register_ir_fix", [&registry, id](std::string name, py::function fix) {
     return id(registry.register_onnx_ir_fix(std::move(name), ir_fix(Function(std::move(fix)))));
   });
-  module.def("unregister",
-             [&registry](uint64_t made) { registry.unregister(static_cast<RegistrationId>(made)); });
+  module.def("unregister", [&registry](uint64_t made) { registry.unregister(static_cast<RegistrationId>(made)); });
 }
 
 }  // namespace transporters::python

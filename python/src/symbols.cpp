@@ -52,7 +52,9 @@ c10::SymNode unwrap(c10::SymNodeImpl* node) {
 
 void bind_symbols(py::module_& module) {
   symbolic::set_node_unwrapper(&unwrap);
-  module.def("item", &item, "Tensor.item for a traced tensor: a number, a symbolic one, or for a real number of the data the tensor itself.");
+  module.def(
+      "item", &item,
+      "Tensor.item for a traced tensor: a number, a symbolic one, or for a real number of the data the tensor itself.");
   module.def("maybe_as_int", [](const c10::SymNode& node) { return node->maybe_as_int(); });
   module.def("maybe_as_bool", [](const c10::SymNode& node) { return node->constant_bool(); });
   module.def("sym_ite", [](const c10::SymNode& condition, const c10::SymNode& if_true, const c10::SymNode& if_false) {

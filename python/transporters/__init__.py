@@ -17,7 +17,11 @@ from . import _C
 from ._C import ExportError, InternalError
 
 # Errors and notes name lines of the model's code: neither torch's nor this package's.
-for _folder in (_os.path.dirname(_torch.__file__), _os.path.dirname(_os.path.realpath(__file__)), _os.path.dirname(__file__)):
+for _folder in (
+    _os.path.dirname(_torch.__file__),
+    _os.path.dirname(_os.path.realpath(__file__)),
+    _os.path.dirname(__file__),
+):
     _C.hide_source(_folder + _os.sep)
 
 from . import symbols as _symbols

@@ -52,8 +52,8 @@ def _name_axes(names, prefix: str, cache: Any, utils, length: str | None = None)
 
 
 def go_on_token_by_token(kwargs: dict[str, Any]) -> bool:
-    """Whether there are states of a recurrence among these arguments: models go on from those in another way for one token
-    than for several, if they do at all."""
+    """Whether there are states of a recurrence among these arguments: models go on from those in another way for one
+    token than for several, if they do at all."""
     return any(any(_states(layer).values()) for cache in each(kwargs.values()) for layer in cache.layers)
 
 

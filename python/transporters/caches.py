@@ -1,7 +1,8 @@
 """transformers' caches between callers and programs.
 
-Programs know how many tokens a cache has from its tensors (patches/cache_layers.py); layers with a window count in a number
-besides. A cache that eager code has filled can be given to a program, and one that comes back used by eager code.
+Programs know how many tokens a cache has from its tensors (patches/cache_layers.py); layers with a window count in a
+number besides. A cache that eager code has filled can be given to a program, and one that comes back used by eager
+code.
 """
 
 from __future__ import annotations

@@ -40,7 +40,8 @@ def automatic(path: str, tensor: torch.Tensor) -> list[Axis]:
 def of_one_token(axes: list[Axis], tensor: torch.Tensor) -> list[Axis]:
     """The axes with those of the new tokens fixed where there is one."""
     return [
-        None if axis in ("sequence", "decoder_sequence") and size == 1 else axis for axis, size in zip(axes, tensor.shape)
+        None if axis in ("sequence", "decoder_sequence") and size == 1 else axis
+        for axis, size in zip(axes, tensor.shape)
     ]
 
 
@@ -117,9 +118,11 @@ def _spread(value: Any, spec: Any, path: str) -> list[Any]:
         return [spec]
     children, tree = _pytree.tree_flatten(value, is_leaf=lambda item: item is not value)
     if spec is None:
-        return [None] * tree.num_leaves if all(isinstance(c, torch.Tensor) for c in children) else [
-            leaf for child in children for leaf in _spread(child, None, path)
-        ]
+        return (
+            [None] * tree.num_leaves
+            if all(isinstance(c, torch.Tensor) for c in children)
+            else [leaf for child in children for leaf in _spread(child, None, path)]
+        )
     if isinstance(value, Mapping) and isinstance(spec, Mapping):
         specs = [spec.get(key) for key in value]
     elif isinstance(spec, Mapping) and not all(isinstance(key, int) for key in spec):

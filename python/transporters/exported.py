@@ -129,9 +129,9 @@ class ExportedModel(Mapping):
         """Writes the folder that transformers' ExportedModel.from_pretrained loads: one file a component, export.json,
         config.json. It appears whole or not at all.
 
-        ONNX components share one data file, with each weight once. Each `.pt2` holds its weights; with `single_file` they
-        are models of one archive, `model.pt2`, with each weight once: torch.export.pt2_archive loads it, transformers
-        does not."""
+        ONNX components share one data file, with each weight once. Each `.pt2` holds its weights; with `single_file`
+        they are models of one archive, `model.pt2`, with each weight once: torch.export.pt2_archive loads it,
+        transformers does not."""
         model = _C.ExportedModel(str(self.export_format), self._config)
         for name, component in self.components.items():
             model.add(name, component.program._component)

@@ -138,9 +138,9 @@ class HfExporter:
 class DynamoExporter(HfExporter):
     """Exports to ExportedProgram.
 
-        exported = DynamoExporter().export(model, inputs, config=DynamoConfig(dynamic=True))
-        exported.module()(**inputs)
-        exported.save("model.pt2")
+    exported = DynamoExporter().export(model, inputs, config=DynamoConfig(dynamic=True))
+    exported.module()(**inputs)
+    exported.save("model.pt2")
     """
 
     export_format = ExportFormat.DYNAMO
@@ -154,9 +154,9 @@ class DynamoExporter(HfExporter):
 class OnnxExporter(HfExporter):
     """Exports to ONNX.
 
-        exported = OnnxExporter().export(model, inputs, config=OnnxConfig(dynamic=True))
-        exported(**inputs)                 # in ONNX Runtime
-        exported.save("model.onnx")
+    exported = OnnxExporter().export(model, inputs, config=OnnxConfig(dynamic=True))
+    exported(**inputs)                 # in ONNX Runtime
+    exported.save("model.onnx")
     """
 
     export_format = ExportFormat.ONNX
@@ -179,9 +179,7 @@ class OnnxExporter(HfExporter):
 
 class _NotBuilt(HfExporter):
     def __init__(self):
-        raise ExportError(
-            f"[{self.export_format}] this target is not built yet; DynamoExporter and OnnxExporter are"
-        )
+        raise ExportError(f"[{self.export_format}] this target is not built yet; DynamoExporter and OnnxExporter are")
 
 
 class ExecutorchExporter(_NotBuilt):

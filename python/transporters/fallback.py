@@ -37,7 +37,12 @@ def _root_class(exported: torch.export.ExportedProgram) -> str:
 
 
 def trace(
-    model: torch.nn.Module, args: tuple, kwargs: dict[str, Any], config: DynamoConfig, backends: list[str], reason: ExportError
+    model: torch.nn.Module,
+    args: tuple,
+    kwargs: dict[str, Any],
+    config: DynamoConfig,
+    backends: list[str],
+    reason: ExportError,
 ) -> tuple[_C.Program, list[str]]:
     """The program of one call as torch.export traces it, for a model that this engine's tracer refused with `reason`.
 
@@ -48,9 +53,12 @@ def trace(
     is_transformers = transformers_support.is_transformers_model(model)
     if is_transformers:
         kwargs, flags = transformers_support.prepare(model, kwargs)
-        patches = transformers_support.model_patches(
-            model, with_cache=transformers_support.holds_cache([*args, *kwargs.values()]), is_dynamic=False
-        ) + patches
+        patches = (
+            transformers_support.model_patches(
+                model, with_cache=transformers_support.holds_cache([*args, *kwargs.values()]), is_dynamic=False
+            )
+            + patches
+        )
     pytrees.register_caches(model)
     leaves, spec = pytrees.flatten((args, kwargs), "inputs")
     # Own objects: one tensor that is given twice is two inputs.
@@ -83,7 +91,9 @@ def _dynamic_shapes(model, args, kwargs, leaves, config: DynamoConfig) -> Any:
     if config.dynamic_shapes is not None:
         specs = dims.resolve(config.dynamic_shapes, args, kwargs, positional_names(model, len(args)))
     elif config.dynamic:
-        specs = [dict.fromkeys(range(leaf.dim()), torch.export.Dim.AUTO) if _is_tensor(leaf) else None for leaf in leaves]
+        specs = [
+            dict.fromkeys(range(leaf.dim()), torch.export.Dim.AUTO) if _is_tensor(leaf) else None for leaf in leaves
+        ]
     else:
         return None
     shapes = torch.export.ShapesCollection()
@@ -96,7 +106,9 @@ def _dynamic_shapes(model, args, kwargs, leaves, config: DynamoConfig) -> Any:
 def _with_front_axes(spec: Any, rank: int) -> Any:
     """Axes counted from the front, Dims in place of their names."""
     entries = spec.items() if hasattr(spec, "items") else enumerate(spec)
-    return {axis % rank: torch.export.Dim(dim) if isinstance(dim, str) else dim for axis, dim in entries if dim is not None}
+    return {
+        axis % rank: torch.export.Dim(dim) if isinstance(dim, str) else dim for axis, dim in entries if dim is not None
+    }
 
 
 def _is_tensor(leaf: Any) -> bool:

@@ -13,9 +13,9 @@ _TOKENS = ("input_ids", "inputs_embeds", "audio_input_ids")
 
 
 def fill(kwargs: dict[str, Any], described: Any) -> dict[str, Any]:
-    """{"attention_mask": ...} for a call that has none, or one with kinds left out: all tokens, those of the cache, where
-    there is one, and the new ones. `described` is what the export's metadata tells of the mask it takes. {} where nothing
-    is missing, and where the arguments do not tell enough."""
+    """{"attention_mask": ...} for a call that has none, or one with kinds left out: all tokens, those of the cache,
+    where there is one, and the new ones. `described` is what the export's metadata tells of the mask it takes. {} where
+    nothing is missing, and where the arguments do not tell enough."""
     given = kwargs.get("attention_mask")
     new = next((kwargs[name] for name in _TOKENS if kwargs.get(name) is not None), None)
     cache = next(each(kwargs.values()), None)

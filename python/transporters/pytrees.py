@@ -24,7 +24,8 @@ def is_leaf(value: Any) -> bool:
 
 
 def register_caches(model: torch.nn.Module) -> None:
-    """Makes the cache classes that this model may take or return pytree nodes, in the form transformers' exports have."""
+    """Makes the cache classes that this model may take or return pytree nodes, in the form transformers' exports
+    have."""
     if "transformers" not in sys.modules:
         return
     register = _transformers_register()

@@ -1,8 +1,8 @@
 """What extends exports from Python: reversible patches, fixes of the traced graph, ONNX translations and fixes.
 
 Backends: "dynamo", "onnx", "openvino", "executorch"; every export starts with the patches of "dynamo". Each function
-here registers for all exports of the process until :func:`unregister`, or until the block of :func:`registrations` ends.
-What a registered function raises comes out of ``export`` as it was raised.
+here registers for all exports of the process until :func:`unregister`, or until the block of :func:`registrations`
+ends. What a registered function raises comes out of ``export`` as it was raised.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ def register_patch(backend: str, *paths: str) -> Callable[[Factory], Factory]:
     Each path is a dotted Python path ("torch.where", "transformers.models.x.modeling_x.Router.forward"); the decorated
     factory receives the original and returns the replacement, both as functions: a static method stays one, and a class
     method's function takes the class first. Originals are back after every export, also a failed one.
-    Paths are looked up when an export starts; one whose module is not there is skipped, one whose last names do not exist
-    raises ExportError.
+    Paths are looked up when an export starts; one whose module is not there is skipped, one whose last names do not
+    exist raises ExportError.
     """
     _C.check_backend(backend)
     if not paths:
@@ -64,8 +64,8 @@ def register_patch(backend: str, *paths: str) -> Callable[[Factory], Factory]:
 def register_fx_node_fix(backend: str) -> Callable[[F], F]:
     """Applies ``fix(program, node)`` to each node of a graph that was traced for `backend`.
 
-    It may rewrite the graph around the node, and may return whether it did. For "onnx" it runs before decompositions and
-    again after them.
+    It may rewrite the graph around the node, and may return whether it did. For "onnx" it runs before decompositions
+    and again after them.
     """
     _C.check_backend(backend)
     return _registering(lambda fix: _C.register_node_fix(backend, _name(fix), fix))

@@ -25,7 +25,8 @@ class Signature:
 
     def flatten(self, args: tuple, kwargs: dict[str, Any]) -> list[tuple[str, Any]]:
         """(path, tensor or constant) of each leaf; a number that the program takes is a 0-dim tensor. Constant keyword
-        arguments may be left out, and beside a cache a mask without padding. Raises ExportError for what does not fit."""
+        arguments may be left out, and beside a cache a mask without padding. Raises ExportError for what does not
+        fit."""
         fixed = {name: value for name, value in self.constants.items() if name in self.kwarg_names}
         values = {**fixed, **kwargs}
         if "attention_mask" in self.kwarg_names and "attention_mask" not in self.constants:
@@ -35,7 +36,9 @@ class Signature:
         if missing or unknown:
             given = ", ".join(kwargs) or "none"
             what = f"misses {', '.join(missing)}" if missing else f"does not take {', '.join(unknown)}"
-            raise ExportError(f"[run] the program {what}; its inputs are {', '.join(self.kwarg_names)}, given are {given}")
+            raise ExportError(
+                f"[run] the program {what}; its inputs are {', '.join(self.kwarg_names)}, given are {given}"
+            )
         values = caches.to_program({name: values[name] for name in self.kwarg_names})
         leaves, spec = _pytree.tree_flatten((args, values))
         if spec.num_leaves != self.in_spec.num_leaves:
@@ -68,5 +71,7 @@ def _checked(leaf: Any, path: str, value: str | None, constant: Any, is_number: 
         expected = "number" if is_number else "tensor"
         raise ExportError(f"[run] '{path}': a {expected} is expected where a {type(leaf).__name__} is given")
     if value is None and (isinstance(leaf, torch.Tensor) or leaf != constant):
-        raise ExportError(f"[run] '{path}' is {constant!r} in this export, given is {leaf!r}; export it with that value")
+        raise ExportError(
+            f"[run] '{path}' is {constant!r} in this export, given is {leaf!r}; export it with that value"
+        )
     return leaf

@@ -26,7 +26,9 @@ def preserved(model: torch.nn.Module) -> Iterator[None]:
     """Whatever the block sets on the module, its submodules and its config is taken back at the end: attributes,
     registered tensors, and the contents of the lists, dicts and sets that are attributes."""
     holders = list(model.modules())
-    configs = {id(config): config for module in holders if hasattr(config := getattr(module, "config", None), "__dict__")}
+    configs = {
+        id(config): config for module in holders if hasattr(config := getattr(module, "config", None), "__dict__")
+    }
     holders.extend(configs.values())
     attributes = [(holder.__dict__, dict(holder.__dict__)) for holder in holders]
     contents = {}

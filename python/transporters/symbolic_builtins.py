@@ -1,7 +1,8 @@
 """Python's own functions of numbers, for code that computes with symbolic sizes.
 
-``int(size)``, ``len(tensor)`` and ``max(a, b)`` must return or branch on plain numbers, which would fix a size or narrow
-its range. While a model is traced, modules that hold its code see functions of the same names that stay symbolic.
+``int(size)``, ``len(tensor)`` and ``max(a, b)`` must return or branch on plain numbers, which would fix a size or
+narrow its range. While a model is traced, modules that hold its code see functions of the same names that stay
+symbolic.
 """
 
 from __future__ import annotations
@@ -122,7 +123,9 @@ def entries(model: torch.nn.Module) -> list[tuple[Any, str, Any]]:
     that code there gives types to."""
     names = {cls.__module__ for module in model.modules() for cls in type(module).__mro__}
     names.update(
-        name for name in sys.modules if name in ("transformers.utils.generic", "transformers.vision_utils", "transformers.masking_utils")
+        name
+        for name in sys.modules
+        if name in ("transformers.utils.generic", "transformers.vision_utils", "transformers.masking_utils")
     )
     owners = [sys.modules[name] for name in sorted(names) if name in sys.modules and not _is_library(name)]
     return [

@@ -1,7 +1,7 @@
 """Methods that torch.SymInt and its kind ask of a node and that torch's class for C++ nodes lacks.
 
-Sizes of traced tensors are symbolic numbers over nodes of the engine. torch.SymInt computes through methods of the node;
-``torch._C._SymNode``, which stands for nodes made in C++, has only some of them.
+Sizes of traced tensors are symbolic numbers over nodes of the engine. torch.SymInt computes through methods of the
+node; ``torch._C._SymNode``, which stands for nodes made in C++, has only some of them.
 """
 
 from __future__ import annotations

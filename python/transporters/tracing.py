@@ -12,7 +12,18 @@ from typing import Any
 
 import torch
 
-from . import _C, cache_axes, caches, dims, pytrees, registry, state, symbolic_builtins, torch_patches, transformers_support
+from . import (
+    _C,
+    cache_axes,
+    caches,
+    dims,
+    pytrees,
+    registry,
+    state,
+    symbolic_builtins,
+    torch_patches,
+    transformers_support,
+)
 from ._C import ExportError
 from .configs import DynamoConfig
 from .patches.pieces import settled
@@ -71,12 +82,16 @@ def _leaf_names(in_spec: str, positional: list[str]) -> list[str]:
 def _sample(leaf: Any) -> Any:
     if isinstance(leaf, torch.Tensor):
         if leaf.device.type not in ("cpu", "meta"):
-            raise ExportError(f"[signature] an input is on {leaf.device}; move model and inputs to the CPU for the export")
+            raise ExportError(
+                f"[signature] an input is on {leaf.device}; move model and inputs to the CPU for the export"
+            )
         return leaf.detach().contiguous()
     return leaf
 
 
-def _automatic_axes(leaves: list[Any], paths: list[str], kwargs: dict[str, Any], one_token: bool) -> list[list[dims.Axis]]:
+def _automatic_axes(
+    leaves: list[Any], paths: list[str], kwargs: dict[str, Any], one_token: bool
+) -> list[list[dims.Axis]]:
     roles = cache_axes.axis_names(kwargs)
     one_token = one_token or cache_axes.go_on_token_by_token(kwargs)
     axes = []
@@ -150,6 +165,7 @@ def trace(
         state.module_paths(model),
         _exporting(),
     ):
+
         def attempt(axes):
             return _C.trace(
                 forward=forward,
@@ -173,9 +189,9 @@ def trace(
 
 
 def _fewer_symbols(axes: list, samples: list, paths: list[str]) -> Iterator[tuple[list, list[str]]]:
-    """Axes that leave a trace fewer symbols, and what they take for granted, for models that refuse all of them: the first
-    axes of equally many samples are one, and axes of size 1, which a trace takes as larger, stay 1 (channels of audio,
-    say), first those behind the first axis. Axes that the caller asked for stay as they are."""
+    """Axes that leave a trace fewer symbols, and what they take for granted, for models that refuse all of them: the
+    first axes of equally many samples are one, and axes of size 1, which a trace takes as larger, stay 1 (channels of
+    audio, say), first those behind the first axis. Axes that the caller asked for stay as they are."""
     shared, sharing = _one_batch(axes, samples, paths)
     tried = [axes]
     for start, changed, changes in ((None, shared, sharing), (1, axes, []), (1, shared, sharing), (0, axes, [])):

@@ -18,8 +18,8 @@ OUTPUT_FLAGS = ("use_cache", "output_attentions", "output_hidden_states", "retur
 # What they refuse, as they export no losses.
 _LABELS = ("labels", "future_values", "return_loss")
 
-# What transformers' exporters compute from image grids ahead of the trace, and this package's patches within it: a program
-# that takes what the model takes serves other images without that.
+# What transformers' exporters compute from image grids ahead of the trace, and this package's patches within it: a
+# program that takes what the model takes serves other images without that.
 _TRACED = frozenset(
     ("position_ids", "cu_seqlens", "max_seqlen", "window_index", "cu_window_seqlens", "max_window_seqlen",
      "bilinear_indices", "bilinear_weights", "interp_indices", "interp_weights", "frame_index", "temporal_merge_index")
@@ -38,9 +38,9 @@ def is_transformers_model(model: torch.nn.Module) -> bool:
 
 def prepare(model: torch.nn.Module, inputs: MutableMapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     """(inputs for forward, output flags): flags taken out, values that the model's forward would otherwise compute from
-    the data of its inputs added where no patch traces that computation. As in transformers' exporters, `inputs` itself is
-    changed, so that the caller can call the exported program with it. Labels, which those refuse, stay: a model that is
-    called with them is exported with its loss."""
+    the data of its inputs added where no patch traces that computation. As in transformers' exporters, `inputs` itself
+    is changed, so that the caller can call the exported program with it. Labels, which those refuse, stay: a model that
+    is called with them is exported with its loss."""
     from transformers.exporters.utils import prepare_for_export
 
     given = dict(inputs)
@@ -94,10 +94,10 @@ def traced_call(is_transformers: bool, kwargs: dict[str, Any]) -> contextlib.Abs
 
 
 def model_patches(model: torch.nn.Module, with_cache: bool, is_dynamic: bool) -> list[tuple[Any, str, Any]]:
-    """What is replaced while this model is traced: the patches of this package, and where it has none, transformers' own
-    (registered where its Dynamo exporter is defined) for the modules that are loaded. Its patches of torch are not needed:
-    this engine sees torch's ops themselves. Those of cache layers are for caches that are inputs: what a first call
-    returns stays as eager returns it."""
+    """What is replaced while this model is traced: the patches of this package, and where it has none, transformers'
+    own (registered where its Dynamo exporter is defined) for the modules that are loaded. Its patches of torch are not
+    needed: this engine sees torch's ops themselves. Those of cache layers are for caches that are inputs: what a first
+    call returns stays as eager returns it."""
     import transformers.exporters.exporter_dynamo  # noqa: F401  registers them
     from transformers.exporters import utils
 
@@ -165,5 +165,3 @@ def config_files(model: torch.nn.Module, generation_config: Any = None) -> dict[
         if config is not None and hasattr(config, "to_json_string"):
             files[name] = config.to_json_string(use_diff=True)
     return files
-
-

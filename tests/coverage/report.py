@@ -48,13 +48,15 @@ def check(results: Results, path: Path) -> int:
 
 
 def complete(results: Results) -> str:
-    """"" when the run holds every case in every mode, else what is missing."""
+    """ "" when the run holds every case in every mode, else what is missing."""
     names = cases.zoo().list_cases()
     seen = {name for name, mode in results.records if mode == "eager"}
     left = len(set(names) - seen) + len(results.missing(sorted(seen), results.modes()))
     lacking = [mode for mode in MODES if mode not in results.modes()]
     if left or lacking:
-        return f"{left} of {len(names)} cases are missing" + (f", and the modes {', '.join(lacking)}" if lacking else "")
+        return f"{left} of {len(names)} cases are missing" + (
+            f", and the modes {', '.join(lacking)}" if lacking else ""
+        )
     return ""
 
 

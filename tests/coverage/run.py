@@ -82,7 +82,10 @@ def main() -> int:
                 print(f"{len(seen)}/{len(tasks)} cases after {time.monotonic() - start:.0f} s", flush=True)
         # Eager that fails excludes a case; that it hangs or crashes is worth a look.
         if record["status"] not in ("passed", "excluded", "none"):
-            print(f"{record['status']} {record['case']} {record['mode']} [{record['stage']}] {record['reason']}", flush=True)
+            print(
+                f"{record['status']} {record['case']} {record['mode']} [{record['stage']}] {record['reason']}",
+                flush=True,
+            )
 
     try:
         Pool(options.exporter, options.jobs, Limits(options.timeout), on_record, options.every).run(tasks)
@@ -90,7 +93,9 @@ def main() -> int:
         sys.exit(str(error))
     results.append({"run": {**about(options), "seconds": round(time.monotonic() - start, 1)}})
     excluded = len(results.excluded()), len(results.excluded("generate"))
-    print(f"{time.monotonic() - start:.0f} s for {len(tasks)} cases; eager fails in {excluded[0]}, its generate in {excluded[1]}")
+    print(
+        f"{time.monotonic() - start:.0f} s for {len(tasks)} cases; eager fails in {excluded[0]}, its generate in {excluded[1]}"
+    )
     for mode in options.modes:
         records = results.of_mode(mode)
         passed = sum(record["status"] == "passed" for record in records)

@@ -173,9 +173,7 @@ TEST_CASE("arguments get names that Python code can have") {
   // Without a structure: keyword arguments where all can be.
   CHECK(written({"x", "mask"}, {}) == Json{"x", "mask"});
   CHECK(written({"x", "mask.0"}, {}) == Json{"x", "mask"});
-  CHECK(error_of([&] {
-          written({"x", "for"}, call(1, {"for"}));
-        }) ==
+  CHECK(error_of([&] { written({"x", "for"}, call(1, {"for"})); }) ==
         "[dynamo] the keyword argument 'for' can't be an argument of the Python code that torch makes of a .pt2 file; "
         "rename it, or pass it by position");
 }

@@ -95,9 +95,8 @@ TEST_CASE("files that are no archives") {
         "[dynamo] FILE: not a .pt2 file: it has no zip directory");
   CHECK(archive.load_bytes(archive.bytes().substr(0, 1000)) ==
         "[dynamo] FILE: the file ends before its directory of records; it was cut off, copy or export it again");
-  CHECK(archive.load_records([](Records& records) {
-    records = {{"hello.txt", "x"}};
-  }) == "[dynamo] FILE: a zip file, but not a .pt2 archive: the record 'archive_format' is missing");
+  CHECK(archive.load_records([](Records& records) { records = {{"hello.txt", "x"}}; }) ==
+        "[dynamo] FILE: a zip file, but not a .pt2 archive: the record 'archive_format' is missing");
   const TemporaryFolder folder;
   CHECK(error_of([&] { load(folder / "missing.pt2"); }).find("cannot be opened: No such file") != std::string::npos);
 }
@@ -206,9 +205,8 @@ TEST_CASE("graphs that do not hold together name the place") {
         at + "nodes[0]: 'os.system' is not supported");
   CHECK(archive.load_model([](Json& json) { graph(json)["nodes"][0]["inputs"].erase(1); }) ==
         at + "nodes[0]: 'aten::linear': the argument 'weight' is missing");
-  CHECK(archive.load_model([](Json& json) {
-    graph(json)["nodes"][0]["inputs"][1]["arg"] = {{"as_strings", {"w"}}};
-  }) == at + "nodes[0]: 'aten::linear': the argument 'weight' does not match the schema's type: [\"w\"]");
+  CHECK(archive.load_model([](Json& json) { graph(json)["nodes"][0]["inputs"][1]["arg"] = {{"as_strings", {"w"}}}; }) ==
+        at + "nodes[0]: 'aten::linear': the argument 'weight' does not match the schema's type: [\"w\"]");
   CHECK(archive.load_model([](Json& json) {
     graph(json)["nodes"][0]["inputs"][1]["arg"] = {{"as_optional_tensor", {{"as_none", true}}}};
   }) == at + "nodes[0]: 'aten::linear': the argument 'weight' does not match the schema's type: None");
@@ -220,9 +218,8 @@ TEST_CASE("graphs that do not hold together name the place") {
         at + "tensor_values.x.dtype: unknown element type 99");
   CHECK(archive.load_model([](Json& json) { graph(json)["tensor_values"]["x"]["device"]["type"] = "cuda"; }) ==
         at + "tensor_values.x: the tensor is on 'cuda'; move the model to the CPU before exporting it");
-  CHECK(archive.load_model([](Json& json) {
-    graph(json)["tensor_values"]["x"]["sizes"][1] = {{"as_int", -3}};
-  }) == at + "tensor_values.x.sizes[1]: a size is negative");
+  CHECK(archive.load_model([](Json& json) { graph(json)["tensor_values"]["x"]["sizes"][1] = {{"as_int", -3}}; }) ==
+        at + "tensor_values.x.sizes[1]: a size is negative");
   CHECK(archive.load_model([](Json& json) {
     graph(json)["tensor_values"]["x"]["sizes"][0]["as_expr"]["expr_str"] = "__import__('os')";
   }) == at + "tensor_values.x.sizes[0].as_expr.expr_str: column 12 of expression '__import__('os')': '__import__' is "
@@ -271,10 +268,10 @@ TEST_CASE("weights that do not fit") {
   CHECK(config([&](Json& w) { sizes(w, int64_t{1} << 62, int64_t{1} << 62); }) == at + "has sizes beyond 64 bits");
   // Strides multiply the axes beside an empty one.
   CHECK(config([&](Json& w) {
-    const Json huge = {{"as_int", int64_t{1} << 40}}, none = {{"as_int", 0}};
-    w["tensor_meta"]["sizes"] = {none, huge, huge};
-    w["tensor_meta"]["strides"] = {none, none, none};
-  }) == at + "has sizes beyond 64 bits");
+          const Json huge = {{"as_int", int64_t{1} << 40}}, none = {{"as_int", 0}};
+          w["tensor_meta"]["sizes"] = {none, huge, huge};
+          w["tensor_meta"]["strides"] = {none, none, none};
+        }) == at + "has sizes beyond 64 bits");
   CHECK(config([&](Json& w) { sizes(w, -1, 3); }) == at + "has negative sizes, strides or offset");
   CHECK(config([&](Json& w) { w["tensor_meta"]["storage_offset"]["as_int"] = -1; }) ==
         at + "has negative sizes, strides or offset");

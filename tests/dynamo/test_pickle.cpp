@@ -144,7 +144,9 @@ TEST_CASE("code and damage are refused") {
 }
 
 TEST_CASE("containers that are thrown away nest only so deep either") {
-  CHECK(error("]q\x01h\x01\x61""0N.").find("nests containers deeper than 200 levels") != std::string::npos);
+  CHECK(error("]q\x01h\x01\x61"
+              "0N.")
+            .find("nests containers deeper than 200 levels") != std::string::npos);
   CHECK(error(std::string(100'000, ']') + std::string(99'999, 'a') + "0N.").find("nests containers deeper") !=
         std::string::npos);
 }

@@ -83,7 +83,8 @@ TEST_CASE("text that is no tree spec is refused") {
   CHECK(message("[" + brackets + ", {}]") == too_deep);
   CHECK(message(R"([1, {"type": "x", "context": )" + brackets + R"(, "children_spec": []}])") == too_deep);
   // Inside a string it is any text, and names nothing.
-  const auto text_context = TreeSpec::loads(R"([1, {"type": "x", "context": ")" + brackets +
-                                            R"(", "children_spec": [{"type": null, "context": null, "children_spec": []}]}])");
+  const auto text_context =
+      TreeSpec::loads(R"([1, {"type": "x", "context": ")" + brackets +
+                      R"(", "children_spec": [{"type": null, "context": null, "children_spec": []}]}])");
   CHECK(text_context.leaf_paths() == std::vector<std::string>{"0"});
 }

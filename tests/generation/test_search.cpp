@@ -87,7 +87,8 @@ TEST_CASE("as many beams as there are sequences find the best of all") {
     const GenerateResult result = search(session, start_of(prompts), settings, {.max_new_tokens = 5});
     for (int64_t row = 0; row < 3; ++row) {
       std::pair<double, TokenIds> best{-1e9, {}};
-      enumerate(session, {prompts[row][0].item<int64_t>(), prompts[row][1].item<int64_t>()}, {}, 0, 5, length_penalty, best);
+      enumerate(session, {prompts[row][0].item<int64_t>(), prompts[row][1].item<int64_t>()}, {}, 0, 5, length_penalty,
+                best);
       CHECK(result.tokens[static_cast<size_t>(row)] == best.second);
     }
   }
@@ -210,7 +211,8 @@ TEST_CASE("settings that can't be") {
   };
   CHECK(message({.num_beams = 0}).find("'num_beams': expected 1 to 1024, got 0") != std::string::npos);
   CHECK(message({.num_beams = 2}).empty());
-  CHECK(message({.length_penalty = NAN}).find("'length_penalty': expected a finite number, got nan") != std::string::npos);
+  CHECK(message({.length_penalty = NAN}).find("'length_penalty': expected a finite number, got nan") !=
+        std::string::npos);
   const auto refused = [](const std::function<void(GenerationSettings&)>& change) -> std::string {
     GenerationSettings settings;
     settings.vocab_size = 10;
@@ -301,10 +303,11 @@ TEST_CASE("prompts as one batch") {
   const auto [ids, mask] = padded_batch({{7}, {1, 2, 3}}, /*left=*/true);
   CHECK(at::equal(ids, at::tensor({7, 7, 7, 1, 2, 3}, at::kLong).view({2, 3})));
   CHECK(at::equal(mask, at::tensor({0, 0, 1, 1, 1, 1}, at::kLong).view({2, 3})));
-  CHECK(at::equal(padded_batch({{7}, {1, 2}}, /*left=*/false).second, at::tensor({1, 0, 1, 1}, at::kLong).view({2, 2})));
+  CHECK(
+      at::equal(padded_batch({{7}, {1, 2}}, /*left=*/false).second, at::tensor({1, 0, 1, 1}, at::kLong).view({2, 2})));
   CHECK_THROWS_AS(padded_batch({{}}, true), Error);
   CHECK_THROWS_AS(padded_batch({}, true), Error);
   CHECK_NOTHROW(check_vocabulary({.ids = {{0, 9}}}, 10));
-  CHECK_THROWS_WITH_AS(check_vocabulary({.ids = {{0, 10}}}, 10), "[generation] token 10 of the prompt: expected ids from 0 to 9",
-                       Error);
+  CHECK_THROWS_WITH_AS(check_vocabulary({.ids = {{0, 10}}}, 10),
+                       "[generation] token 10 of the prompt: expected ids from 0 to 9", Error);
 }

@@ -102,7 +102,8 @@ TEST_CASE("a sliding cache of fixed size moves on when it is full") {
 
 TEST_CASE("a sliding layer keeps the last tokens, whatever the chunks") {
   const auto states = at::arange(7, at::kFloat).view({1, 1, 7, 1});
-  for (const std::vector<int64_t>& chunks : {std::vector<int64_t>{7}, {1, 1, 1, 1, 1, 1, 1}, {2, 5}, {4, 3}, {3, 1, 3}}) {
+  for (const std::vector<int64_t>& chunks :
+       {std::vector<int64_t>{7}, {1, 1, 1, 1, 1, 1, 1}, {2, 5}, {4, 3}, {3, 1, 3}}) {
     StaticSlidingWindowLayer layer(1, 1, 16, 4, 1, at::kFloat);
     int64_t seen = 0;
     for (const int64_t count : chunks) {

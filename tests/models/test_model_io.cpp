@@ -152,8 +152,7 @@ TEST_CASE("a layer of states keeps the last inputs of a convolution, zeros befor
   CHECK(layer.update_convolution(row({3})).equal(row({0, 1, 2, 3})));
   CHECK(cache.tensors()[0].second.equal(row({1, 2, 3})));
   CHECK(before.tensors()[0].second.equal(row({0, 1, 2})));
-  CHECK(cache.spec().leaf_paths() ==
-        std::vector<std::string>{"layers.0.conv_states.0", "layers.0.recurrent_states.0"});
+  CHECK(cache.spec().leaf_paths() == std::vector<std::string>{"layers.0.conv_states.0", "layers.0.recurrent_states.0"});
   CHECK_THROWS_AS(layer.length(), tp::InternalError);
   CHECK_THROWS_AS(layer.update(row({1}), row({1})), tp::InternalError);
 }

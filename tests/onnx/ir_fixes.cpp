@@ -21,8 +21,7 @@ Value* input(Model& model, const char* name, DataType type = DataType::FLOAT) {
 Value* emit(Model& model, const char* op, std::vector<Value*> inputs, onnx::Attributes attributes = {},
             const char* name = "v") {
   auto* node = model.graph->insert(nullptr, op, std::move(inputs), std::move(attributes), {name});
-  node->output()->type =
-      node->is("Cast") ? static_cast<DataType>(node->integer("to", 0)) : node->input(0)->type;
+  node->output()->type = node->is("Cast") ? static_cast<DataType>(node->integer("to", 0)) : node->input(0)->type;
   return node->output();
 }
 

@@ -78,7 +78,8 @@ TEST_CASE("inner values make way for the names of inputs and outputs") {
 }
 
 TEST_CASE("a name on both sides becomes a pair") {
-  const auto text = lowered(kX + "%add: f32[batch, 4] = aten::add.Tensor(self=%x, other=1.0)\noutput %add = user \"x\"\n");
+  const auto text =
+      lowered(kX + "%add: f32[batch, 4] = aten::add.Tensor(self=%x, other=1.0)\noutput %add = user \"x\"\n");
   CHECK(has(text, "graph(input.x: float[batch, 4])"));
   CHECK(has(text, "output.x = Add(input.x"));
 }
@@ -147,9 +148,11 @@ TEST_CASE("linear layers: Gemm on matrices, MatMul with a transposed weight else
                            "%y: f32[2, 5] = aten::linear(input=%x, weight=%w, bias=%b)\noutput %y = user \"y\"\n",
                     state),
             "y = Gemm(x, fc.weight, fc.bias, transB=1)"));
-  const Program program = program_of(head + "input %x: f32[3, 2, 4] = user \"x\"\n"
-                                            "%y: f32[3, 2, 5] = aten::linear(input=%x, weight=%w, bias=%b)\noutput %y = user \"y\"\n",
-                                     state);
+  const Program program =
+      program_of(head +
+                     "input %x: f32[3, 2, 4] = user \"x\"\n"
+                     "%y: f32[3, 2, 5] = aten::linear(input=%x, weight=%w, bias=%b)\noutput %y = user \"y\"\n",
+                 state);
   const Model model = onnx::lower(program);
   CHECK(has(model.str(), "MatMul(x, fc.weight.transposed)"));
   for (const auto& value : model.graph->initializers()) {
@@ -180,9 +183,10 @@ TEST_CASE("a weight tied to the embedding is stored once, as it lies") {
 
 TEST_CASE("all missing translations are told at once, with near names") {
   const auto attempt = [&] {
-    lowered(kX + "%a: f32[batch, 4] = aten::igamma(self=%x, other=%x)  @ \"model.layers.0\"\n"
-                 "%b: f32[batch, 4] = aten::igamma(self=%a, other=%x)  @ \"model.layers.1\"\n"
-                 "%c: f32[batch, 4] = aten::lgamma(self=%b)\noutput %c = user \"y\"\n");
+    lowered(kX +
+            "%a: f32[batch, 4] = aten::igamma(self=%x, other=%x)  @ \"model.layers.0\"\n"
+            "%b: f32[batch, 4] = aten::igamma(self=%a, other=%x)  @ \"model.layers.1\"\n"
+            "%c: f32[batch, 4] = aten::lgamma(self=%b)\noutput %c = user \"y\"\n");
   };
   CHECK_THROWS_WITH_AS(attempt(), doctest::Contains("'aten::igamma' at model.layers.0 and 1 more"), Error);
   CHECK_THROWS_WITH_AS(attempt(), doctest::Contains("'aten::lgamma'"), Error);
@@ -196,23 +200,31 @@ TEST_CASE("translations of the user's own win, and may be for ops without one") 
   own["aten::lgamma"] = own["aten::relu"];
   onnx::LowerOptions options;
   options.translations = own;
-  const auto text = lowered(kX + "%a: f32[batch, 4] = aten::relu(self=%x)\n%b: f32[batch, 4] = aten::lgamma(self=%a)\noutput %b = user \"y\"\n", {}, options);
+  const auto text = lowered(kX + "%a: f32[batch, 4] = aten::relu(self=%x)\n%b: f32[batch, 4] = "
+                                 "aten::lgamma(self=%a)\noutput %b = user \"y\"\n",
+                            {}, options);
   CHECK(count(text, "LeakyRelu") == 2);
 }
 
 TEST_CASE("errors name the op and its module") {
-  CHECK_THROWS_WITH_AS(lowered(kX + "%a: f32[batch, 4] = aten::dropout(input=%x, p=0.5, train=True)  @ \"encoder.drop\"\noutput %a = user \"y\"\n"),
+  CHECK_THROWS_WITH_AS(lowered(kX + "%a: f32[batch, 4] = aten::dropout(input=%x, p=0.5, train=True)  @ "
+                                    "\"encoder.drop\"\noutput %a = user \"y\"\n"),
                        doctest::Contains("[onnx] op 'aten::dropout' at encoder.drop: drops elements at random"), Error);
   CHECK_THROWS_WITH_AS(lowered(kX + "output %x = user \"y\"\n", {}, {.opset = 12}),
                        doctest::Contains("opset 12 is not supported; choose one from 18 to 24"), Error);
-  CHECK_THROWS_WITH_AS(lowered("input %w: f32[2] = parameter \"layer.weight\"\n%a: f32[2] = aten::relu(self=%w)\noutput %a = user \"y\"\n"),
-                       doctest::Contains("no data for 'layer.weight'"), Error);
-  CHECK_THROWS_WITH_AS(lowered("input %x: c64[2] = user \"x\"\n%a: c64[2] = aten::neg(self=%x)\noutput %a = user \"y\"\n"),
-                       doctest::Contains("complex"), Error);
+  CHECK_THROWS_WITH_AS(
+      lowered(
+          "input %w: f32[2] = parameter \"layer.weight\"\n%a: f32[2] = aten::relu(self=%w)\noutput %a = user \"y\"\n"),
+      doctest::Contains("no data for 'layer.weight'"), Error);
+  CHECK_THROWS_WITH_AS(
+      lowered("input %x: c64[2] = user \"x\"\n%a: c64[2] = aten::neg(self=%x)\noutput %a = user \"y\"\n"),
+      doctest::Contains("complex"), Error);
 }
 
 TEST_CASE("the same program gives the same bytes") {
-  const Program program = program_of(kX + "%a: f32[batch, 4] = aten::add.Tensor(self=%x, other=2.5)\n"
-                                          "%s: f32[batch] = aten::sum.dim_IntList(self=%a, dim=[1])\noutput %s = user \"y\"\n");
+  const Program program =
+      program_of(kX +
+                 "%a: f32[batch, 4] = aten::add.Tensor(self=%x, other=2.5)\n"
+                 "%s: f32[batch] = aten::sum.dim_IntList(self=%a, dim=[1])\noutput %s = user \"y\"\n");
   CHECK(onnx::serialize(onnx::lower(program)) == onnx::serialize(onnx::lower(program)));
 }

@@ -31,7 +31,8 @@ std::string graph_of(const std::function<void(protozero::pbf_writer&)>& fill) {
   return model;
 }
 
-std::string tensor_of(const std::function<void(protozero::pbf_writer&)>& fill, DataType type, std::vector<int64_t> dims) {
+std::string tensor_of(const std::function<void(protozero::pbf_writer&)>& fill, DataType type,
+                      std::vector<int64_t> dims) {
   return graph_of([&](protozero::pbf_writer& graph) {
     protozero::pbf_writer tensor(graph, tag(proto::GraphProto::initializer));
     for (const int64_t dim : dims) tensor.add_int64(tag(proto::TensorProto::dims), dim);
@@ -69,15 +70,22 @@ TEST_CASE("numbers in typed fields are read as their type") {
     return *model.graph->initializers()[0]->initializer;
   };
   const std::vector<float> floats = {1.5f, -2.0f};
-  auto tensor = read(tensor_of([&](auto& t) { t.add_packed_float(4, floats.begin(), floats.end()); }, DataType::FLOAT, {2}));
+  auto tensor =
+      read(tensor_of([&](auto& t) { t.add_packed_float(4, floats.begin(), floats.end()); }, DataType::FLOAT, {2}));
   CHECK(std::memcmp(tensor.data.data, floats.data(), 8) == 0);
   const std::vector<int32_t> numbers = {-1, 300};
-  tensor = read(tensor_of([&](auto& t) { t.add_packed_int32(5, numbers.begin(), numbers.end()); }, DataType::INT16, {2}));
+  tensor =
+      read(tensor_of([&](auto& t) { t.add_packed_int32(5, numbers.begin(), numbers.end()); }, DataType::INT16, {2}));
   CHECK(static_cast<const int16_t*>(tensor.data.data)[0] == -1);
   CHECK(static_cast<const int16_t*>(tensor.data.data)[1] == 300);
   tensor = read(tensor_of([&](auto& t) { t.add_int64(7, -5); }, DataType::INT64, {}));
   CHECK(*static_cast<const int64_t*>(tensor.data.data) == -5);
-  tensor = read(tensor_of([&](auto& t) { t.add_int32(5, 0x21); t.add_int32(5, 0x03); }, DataType::INT4, {3}));
+  tensor = read(tensor_of(
+      [&](auto& t) {
+        t.add_int32(5, 0x21);
+        t.add_int32(5, 0x03);
+      },
+      DataType::INT4, {3}));
   CHECK(tensor.data.sizes == std::vector<int64_t>{2});
 }
 
@@ -93,7 +101,8 @@ TEST_CASE("what does not hold together is refused with the reason") {
   const auto none = [](auto&) {};
   CHECK_MESSAGE(message("") == "[onnx] not an ONNX model: it holds no graph", message(""));
   CHECK(message("version https://git-lfs.github.com/spec/v1").find("not an ONNX model") != std::string::npos);
-  CHECK(message(tensor_of(none, DataType::FLOAT, {2})).find("holds 0 elements, its dimensions say 2") != std::string::npos);
+  CHECK(message(tensor_of(none, DataType::FLOAT, {2})).find("holds 0 elements, its dimensions say 2") !=
+        std::string::npos);
   CHECK(message(tensor_of([](auto& t) { t.add_bytes(9, "123"); }, DataType::FLOAT, {1})).find("holds 3 bytes") !=
         std::string::npos);
   CHECK(message(tensor_of(none, DataType::FLOAT, {-1})).find("impossible dimensions") != std::string::npos);
@@ -150,7 +159,8 @@ TEST_CASE("a data file that is too short is named") {
   };
   const Model model = onnx::parse(bytes("0"), folder);
   CHECK(std::memcmp(model.graph->initializers()[0]->initializer->data.data, "12345678", 8) == 0);
-  CHECK_THROWS_WITH_AS(onnx::parse(bytes("4"), folder), doctest::Contains("needs bytes 4 to 12, the file has 8"), Error);
+  CHECK_THROWS_WITH_AS(onnx::parse(bytes("4"), folder), doctest::Contains("needs bytes 4 to 12, the file has 8"),
+                       Error);
   CHECK_THROWS_WITH_AS(onnx::parse(bytes("-4"), folder), doctest::Contains("bad offset"), Error);
   CHECK_THROWS_WITH_AS(onnx::parse(bytes("18446744073709551615"), folder), doctest::Contains("the file has 8"), Error);
   fs::remove(folder / "data");
@@ -177,7 +187,8 @@ TEST_CASE("damaged files never do more than throw") {
   for (int round = 0; round < 20000; ++round) {
     std::string damaged = bytes;
     if (round % 4 == 0) damaged.resize(random() % bytes.size());
-    for (unsigned i = 0; !damaged.empty() && i <= random() % 4; ++i) damaged[random() % damaged.size()] = static_cast<char>(random());
+    for (unsigned i = 0; !damaged.empty() && i <= random() % 4; ++i)
+      damaged[random() % damaged.size()] = static_cast<char>(random());
     try {
       onnx::serialize(onnx::parse(damaged));
     } catch (const Error&) {

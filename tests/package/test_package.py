@@ -44,7 +44,9 @@ def test_a_project_finds_the_package_and_exports(prefix, tmp_path):
     source = tmp_path / "consumer source"
     shutil.copytree(CONSUMER, source)
     build = tmp_path / "build"
-    run("cmake", "-S", source, "-B", build, "-G", "Ninja", f"-DCMAKE_PREFIX_PATH={prefix}", "-DCMAKE_BUILD_TYPE=Release")
+    run(
+        "cmake", "-S", source, "-B", build, "-G", "Ninja", f"-DCMAKE_PREFIX_PATH={prefix}", "-DCMAKE_BUILD_TYPE=Release"
+    )
     run("cmake", "--build", build)
     out = tmp_path / "out"
     out.mkdir()

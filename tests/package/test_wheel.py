@@ -84,7 +84,9 @@ def extension(folder):
 def test_the_installed_package_works_away_from_the_build(build_dir, tmp_path):
     site, out = tmp_path / "site packages", tmp_path / "out"
     out.mkdir()
-    shutil.copytree(ROOT / "python" / "transporters", site / "transporters", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(
+        ROOT / "python" / "transporters", site / "transporters", ignore=shutil.ignore_patterns("__pycache__")
+    )
     run("cmake", "--install", build_dir, "--prefix", site, "--component", "python")
     assert run_path(extension(site)) == ["$ORIGIN", "$ORIGIN/../torch/lib"]
     check_package(site, out)

@@ -131,5 +131,6 @@ output %y = user "y"
   CHECK(program.str().find("aten::sum") == std::string::npos);
   CHECK(program.str().find("aten::t(self=%c)") != std::string::npos);
   const auto x = at::randn({2, 3});
-  CHECK(at::allclose(Interpreter(program).run({x})[0].toTensor(), Interpreter(parse(text, state)).run({x})[0].toTensor()));
+  CHECK(at::allclose(Interpreter(program).run({x})[0].toTensor(),
+                     Interpreter(parse(text, state)).run({x})[0].toTensor()));
 }

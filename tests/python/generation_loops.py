@@ -31,8 +31,8 @@ def as_kwargs(function, args, kwargs):
 
 
 class Driver:
-    """While `in_place` lasts, exported components answer where the model or its parts would: the first call of the model
-    goes to "prefill" (or stays with the model, whose parts are components then), all later ones to "decode"."""
+    """While `in_place` lasts, exported components answer where the model or its parts would: the first call of the
+    model goes to "prefill" (or stays with the model, whose parts are components then), all later ones to "decode"."""
 
     def __init__(self, model, exported):
         self.model = model

@@ -59,7 +59,11 @@ CONFIGS = {
     "smollm3": ("smollm3", "SmolLM3ForCausalLM", dict(SIZES, no_rope_layer_interval=2)),
     "bloom": ("bloom", "BloomForCausalLM", dict(ALL_HEADS, n_layer=2, n_head=4)),
     "mamba": ("mamba", "MambaForCausalLM", dict(SSM, conv_kernel=4)),
-    "mamba2": ("mamba2", "Mamba2ForCausalLM", dict(SSM, conv_kernel=4, num_heads=4, head_dim=16, n_groups=2, chunk_size=4)),
+    "mamba2": (
+        "mamba2",
+        "Mamba2ForCausalLM",
+        dict(SSM, conv_kernel=4, num_heads=4, head_dim=16, n_groups=2, chunk_size=4),
+    ),
     "t5": ("t5", "T5ForConditionalGeneration", T5),
     "bart": ("bart", "BartForConditionalGeneration", dict(ENCODER_DECODER, max_position_embeddings=64)),
     "whisper": ("whisper", "WhisperForConditionalGeneration", WHISPER),

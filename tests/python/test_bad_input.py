@@ -281,7 +281,7 @@ def test_a_checkpoint_of_another_size_than_its_config(llama, refused):
         ({"hidden_act": "siluu"}, "did you mean 'silu'"),
         ({"hidden_act": 3}, "'hidden_act' expected a string, got 3"),
         ({"tie_word_embeddings": "yes"}, "'tie_word_embeddings' expected true or false, got \"yes\""),
-        ({"dtype": "float33"}, "expected a type such as float32, float16 or bfloat16, got \"float33\""),
+        ({"dtype": "float33"}, 'expected a type such as float32, float16 or bfloat16, got "float33"'),
         ({"dtype": "int8"}, "models run in float32, float16, bfloat16 or float64, not in int8"),
         ({"rope_parameters": {"rope_type": "yarm"}}, "names an unknown kind 'yarm'; did you mean 'yarn'?"),
         ({"rope_parameters": {"rope_type": "linear", "factor": 0}}, "'rope_parameters.factor'"),
@@ -332,7 +332,7 @@ def test_folders_without_config_or_weights(llama, refused, tmp_path):
 # ── Paths ──
 
 
-@pytest.mark.parametrize("name", ["模型 ü/sp ace", "it's \"quoted\"", "a#b", "ends.", "-dash", "new\nline"])
+@pytest.mark.parametrize("name", ["模型 ü/sp ace", 'it\'s "quoted"', "a#b", "ends.", "-dash", "new\nline"])
 @pytest.mark.parametrize("format, program", [("onnx", "model.onnx"), ("dynamo", "model.pt2")])
 def test_any_folder_name_will_do(cli, tiny_checkpoint, tmp_path, name, format, program):
     source = shutil.copytree(tiny_checkpoint("llama"), tmp_path / "in" / name)

@@ -1,5 +1,5 @@
-"""A cache of fixed size is written in place: no run of the decode graph has a second copy of it, shown by the most memory
-that a process had."""
+"""A cache of fixed size is written in place: no run of the decode graph has a second copy of it, shown by the most
+memory that a process had."""
 
 import json
 import subprocess
@@ -37,8 +37,8 @@ def exports(cli, tiny_checkpoint, tmp_path_factory):
 
 
 def peak_bytes(command):
-    """The most memory that a process of this command had, which must end well, and its output. Read from /proc: what wait4
-    tells counts the memory of the process that it was forked from."""
+    """The most memory that a process of this command had, which must end well, and its output. Read from /proc: what
+    wait4 tells counts the memory of the process that it was forked from."""
     process = subprocess.Popen([str(part) for part in command], stdout=subprocess.PIPE, text=True)
     peak = 0
 
@@ -49,7 +49,9 @@ def peak_bytes(command):
                 status = Path(f"/proc/{process.pid}/status").read_text()
             except (FileNotFoundError, ProcessLookupError):
                 return
-            peak = max([peak, *(int(line.split()[1]) * 1024 for line in status.splitlines() if line.startswith("VmHWM"))])
+            peak = max(
+                [peak, *(int(line.split()[1]) * 1024 for line in status.splitlines() if line.startswith("VmHWM"))]
+            )
             time.sleep(0.002)
 
     watcher = threading.Thread(target=watch)

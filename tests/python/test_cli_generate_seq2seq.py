@@ -1,5 +1,5 @@
-"""`transporters export --generation` and `transporters generate` of native encoder-decoders: the tokens of transformers, and
-graphs of a step that leave the encoder alone."""
+"""`transporters export --generation` and `transporters generate` of native encoder-decoders: the tokens of
+transformers, and graphs of a step that leave the encoder alone."""
 
 import json
 
@@ -203,7 +203,9 @@ def test_a_model_whose_cache_grows_only(cli, checkpoints, tmp_path):
     """With one, transformers generates other tokens than without: places that are not filled yet count as padding."""
     folder = checkpoints("nllb-moe")
     arguments = ["--to", "onnx", "--generation", "--dynamic", "--static-cache", 8, "--out", tmp_path / "out"]
-    assert "NllbMoeForConditionalGeneration has no cache of fixed size" in cli("export", folder, *arguments, code=1).stderr
+    assert (
+        "NllbMoeForConditionalGeneration has no cache of fixed size" in cli("export", folder, *arguments, code=1).stderr
+    )
 
 
 @pytest.mark.parametrize("model_type", ["t5", "bart", "whisper"])
@@ -215,7 +217,10 @@ def test_static_caches_are_written_as_transformers_writes_them(exports, checkpoi
     model = load(checkpoints(model_type))
     heads, size = 4, 8
     cache = transformers.EncoderDecoderCache(
-        *(transformers.StaticCache(config=model.config.get_text_config(decoder=True), max_cache_len=n) for n in (CACHE, 0))
+        *(
+            transformers.StaticCache(config=model.config.get_text_config(decoder=True), max_cache_len=n)
+            for n in (CACHE, 0)
+        )
     )
     for stage in ("prefill", "decode"):
         kwargs = json.loads(manifest["components"][stage]["metadata"]["in_spec"])[1]["children_spec"][1]

@@ -64,7 +64,9 @@ def test_numbers_are_compared_also_as_tensors():
     compare.compare(right, compare.flatten(cache(5)))
     # A graph has no numbers, and may name what a cache keeps for itself.
     compare.compare(right, {"cache.keys": torch.ones(2)})
-    compare.compare(right, {"cache.keys": torch.ones(2), "cache.length": torch.tensor(5), "cache._window": torch.ones(1)})
+    compare.compare(
+        right, {"cache.keys": torch.ones(2), "cache.length": torch.tensor(5), "cache._window": torch.ones(1)}
+    )
     with pytest.raises(compare.Mismatch, match="cache.length: the number 6 instead of 5"):
         compare.compare(right, compare.flatten(cache(6)))
     with pytest.raises(compare.Mismatch, match="cache.length: the number 6 instead of 5"):

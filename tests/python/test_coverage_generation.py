@@ -1,4 +1,5 @@
-"""Generation in the coverage run: prompts, stages that go wrong, tokens of equal scores, records, and the page's section."""
+"""Generation in the coverage run: prompts, stages that go wrong, tokens of equal scores, records, and the page's
+section."""
 
 import contextlib
 import json
@@ -221,7 +222,9 @@ def results(path, records) -> Results:
 def test_what_is_missing_of_generation(tmp_path):
     found = results(tmp_path / "r.jsonl", RECORDS)
     assert found.missing(["a/A", "b/B", "c/C", "d/D"], [DYNAMO, ONNX]) == [{"case": "d/D", "modes": [ONNX]}]
-    assert found.missing(["b/B", "c/C"], ["dynamo-static"]) == [{"case": n, "modes": ["dynamo-static"]} for n in ("b/B", "c/C")]
+    assert found.missing(["b/B", "c/C"], ["dynamo-static"]) == [
+        {"case": n, "modes": ["dynamo-static"]} for n in ("b/B", "c/C")
+    ]
     assert (found.cases(), found.cases("generate")) == (["a/A", "b/B"], ["a/A", "d/D"])
     assert [r["case"] for r in found.excluded("generate")] == ["c/C"] and found.excluded() == []
 
@@ -229,7 +232,9 @@ def test_what_is_missing_of_generation(tmp_path):
 def test_generation_that_worked_before_is_checked(tmp_path, capsys):
     before = summary.statuses(results(tmp_path / "before.jsonl", RECORDS))
     assert before["not generating"] == {"c/C": "[generate] KeyError: no prompt"}
-    assert before["failing"][ONNX] == {"a/A": "failed [verify] batch 3: output: 3 of 40 int64 values differ, first at [0]"}
+    assert before["failing"][ONNX] == {
+        "a/A": "failed [verify] batch 3: output: 3 of 40 int64 values differ, first at [0]"
+    }
 
     def check_against(statuses, *records):
         (tmp_path / "statuses.json").write_text(json.dumps(statuses))

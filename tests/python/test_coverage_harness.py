@@ -85,7 +85,8 @@ def test_placeholders_follow_the_image_count():
 
 
 @pytest.mark.parametrize(
-    "side, expected", [("left", [[0, 0, 1, 1], [1, 1, 1, 1]]), ("right", [[1, 1, 0, 0], [1, 1, 1, 0]]), ("none", [[1] * 4] * 2)]
+    "side, expected",
+    [("left", [[0, 0, 1, 1], [1, 1, 1, 1]]), ("right", [[1, 1, 0, 0], [1, 1, 1, 0]]), ("none", [[1] * 4] * 2)],
 )
 def test_padding_masks(side, expected):
     assert variations.padding_mask(2, 4, 2, side).tolist() == expected

@@ -1,4 +1,5 @@
-"""The coverage run as a whole: worker processes, records, the report, the check against the list, and benchmarks/zoo.py."""
+"""The coverage run as a whole: worker processes, records, the report, the check against the list, and
+benchmarks/zoo.py."""
 
 import json
 import sys
@@ -129,7 +130,10 @@ def test_the_list_is_only_made_from_a_whole_run(tmp_path, capsys):
     results(tmp_path / "r.jsonl", eager("a/A"), passed("a/A", MODES[0]))
     code = report.main(["--results", str(tmp_path / "r.jsonl"), "--list", str(tmp_path / "s.json"), "--update"])
     assert code == 1 and not (tmp_path / "s.json").exists()
-    assert "and the modes dynamo-dynamic, onnx-static, onnx-dynamic, generate-dynamo, generate-onnx" in capsys.readouterr().err
+    assert (
+        "and the modes dynamo-dynamic, onnx-static, onnx-dynamic, generate-dynamo, generate-onnx"
+        in capsys.readouterr().err
+    )
 
 
 def test_the_page(tmp_path):

@@ -26,7 +26,9 @@ def padded_batches(vocab_size):
 def image_batches(config, dtype):
     torch.manual_seed(0)
     for batch in (1, 2, 3, 5):
-        yield {"pixel_values": torch.randn(batch, config.num_channels, config.image_size, config.image_size, dtype=dtype)}
+        yield {
+            "pixel_values": torch.randn(batch, config.num_channels, config.image_size, config.image_size, dtype=dtype)
+        }
 
 
 def speech_batches(config):
@@ -34,7 +36,10 @@ def speech_batches(config):
     for batch in (1, 2, 3):
         for length in (1, 5, 11):
             features = torch.randn(batch, config.num_mel_bins, 2 * config.max_source_positions)
-            yield {"input_features": features, "decoder_input_ids": torch.randint(3, config.vocab_size, (batch, length))}
+            yield {
+                "input_features": features,
+                "decoder_input_ids": torch.randint(3, config.vocab_size, (batch, length)),
+            }
 
 
 def batches(model_type, config, dtype):

@@ -31,7 +31,9 @@ def expected(checkpoint, prompts, **settings):
     config = transformers.GenerationConfig(
         **{"max_new_tokens": NEW, "do_sample": False, "pad_token_id": 0, "decoder_start_token_id": 0, **settings}
     )
-    rows = model.generate(ids, attention_mask=mask, generation_config=config)[:, longest if is_decoder else 1 :].tolist()
+    rows = model.generate(ids, attention_mask=mask, generation_config=config)[
+        :, longest if is_decoder else 1 :
+    ].tolist()
     ends = settings.get("eos_token_id") or []
     return [cut(row, ends) for row in rows]
 

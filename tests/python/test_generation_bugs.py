@@ -8,7 +8,7 @@ import pytest
 import torch
 import transformers
 from transformers import DynamicCache, GenerationConfig, StaticCache
-from transporters import DynamoExporter, DynamoProgram, ExportError, OnnxExporter
+from transporters import DynamoExporter, ExportError, OnnxExporter
 
 EXPORTERS = {"dynamo": DynamoExporter, "onnx": OnnxExporter}
 both = pytest.mark.parametrize("exporter", EXPORTERS.values(), ids=EXPORTERS)
@@ -54,7 +54,8 @@ def test_a_static_window_moves_on_at_the_right_token(exporter, name):
 @pytest.mark.parametrize("stage", ["prefill", "decode"])
 @both
 def test_layers_with_a_window_past_it(exporter, stage):
-    """labscommunity/cascadia#151, microsoft/onnxruntime-genai#2277: alike for short prompts, another mask past the window."""
+    """labscommunity/cascadia#151, microsoft/onnxruntime-genai#2277: alike for short prompts, another mask past the
+    window."""
     model = models.build("gemma3")
     exported = exporter().export_for_generation(model, models.inputs("gemma3", 2, 3, 1), {"dynamic": True})
     given = models.inputs("gemma3", 2, 12, seed=1)
@@ -77,7 +78,8 @@ def test_layers_with_a_window_past_it(exporter, stage):
 @pytest.mark.parametrize("padding", ["none", "left", "right"])
 @both
 def test_positions_go_on_where_the_tokens_are(exporter, padding):
-    """huggingface/transformers#48161, huggingface/optimum-intel#1761: layers without rope, and padding on either side."""
+    """huggingface/transformers#48161, huggingface/optimum-intel#1761: layers without rope, and padding on either
+    side."""
     model = models.build("smollm3")
     exported = exporter().export_for_generation(model, models.inputs("smollm3", 3, 7, 2), {"dynamic": True})
     ids = models.inputs("smollm3", 2, 5, seed=2)["input_ids"]
@@ -87,7 +89,9 @@ def test_positions_go_on_where_the_tokens_are(exporter, padding):
         mask = mask if padding == "left" else mask.flip(1)
     positions = (mask.cumsum(1) - 1).clamp(min=0)
     cache = DynamicCache(config=model.config)
-    outputs = loops.runnable(exported["prefill"])(input_ids=ids, attention_mask=mask, position_ids=positions, cache=cache)
+    outputs = loops.runnable(exported["prefill"])(
+        input_ids=ids, attention_mask=mask, position_ids=positions, cache=cache
+    )
     decode = loops.runnable(exported["decode"])
     last = mask.cumsum(1).argmax(1)
     for _ in range(6):
@@ -101,7 +105,8 @@ def test_positions_go_on_where_the_tokens_are(exporter, padding):
 
 @both
 def test_an_encoder_with_padding(exporter):
-    """huggingface/optimum-executorch#230: masks of the encoder and in the decoder; relative positions of real lengths."""
+    """huggingface/optimum-executorch#230: masks of the encoder and in the decoder; relative positions of real
+    lengths."""
     model = models.build("t5")
     exported = exporter().export_for_generation(model, models.inputs("t5", 2, 6, 1), {"dynamic": True})
     ids = torch.randint(5, 90, (2, 9), generator=torch.Generator().manual_seed(4))

@@ -71,7 +71,9 @@ def test_the_mask_stays_an_input_without_padding_in_the_sample():
 
 def test_a_static_cache_has_its_size():
     config = GenerationConfig(cache_implementation="static", max_cache_len=24)
-    stages = decompose_for_generation(models.build("llama"), models.inputs("llama", 2, 7), config, multi_token_decode=True)
+    stages = decompose_for_generation(
+        models.build("llama"), models.inputs("llama", 2, 7), config, multi_token_decode=True
+    )
     _, decode = stages["decode"]
     assert decode["cache"].layers[0].keys.shape[2] == 24 and int(decode["cache"].layers[0].cumulative_length) == 7
     assert decode["input_ids"].shape == (2, 2) and decode["attention_mask"].shape == (2, 1, 2, 24)
@@ -112,7 +114,9 @@ def test_sampling_makes_no_difference():
 def test_beams_make_no_difference(name):
     """Facebook's BART says num_beams=4 in its generation_config.json: stages have the caller's batch."""
     model, inputs = models.build(name), models.inputs(name, 2, 7)
-    beams = decompose_for_generation(model, inputs, GenerationConfig(num_beams=4, num_return_sequences=2, bos_token_id=0))
+    beams = decompose_for_generation(
+        model, inputs, GenerationConfig(num_beams=4, num_return_sequences=2, bos_token_id=0)
+    )
     for stage, (_, kwargs) in decompose_for_generation(model, inputs).items():
         for key, value in kwargs.items():
             if isinstance(value, torch.Tensor):
@@ -147,7 +151,9 @@ def test_a_stage_that_does_not_run_is_named(monkeypatch):
         return original(*args, **kwargs)
 
     monkeypatch.setattr(model, "forward", forward)
-    with pytest.raises(ExportError, match="stage 'decode' .LlamaForCausalLM. does not run with .*: RuntimeError: no more"):
+    with pytest.raises(
+        ExportError, match="stage 'decode' .LlamaForCausalLM. does not run with .*: RuntimeError: no more"
+    ):
         decompose_for_generation(model, models.inputs("llama", 2, 7))
 
 
@@ -189,5 +195,7 @@ def test_masks_that_generate_leaves_out():
     cache = transformers.DynamicCache()
     cache.update(torch.zeros(2, 1, 4, 8), torch.zeros(2, 1, 4, 8), 0)
     described = {"leaves": {"full_attention": {"rank": 4, "dtype": "bool"}}}
-    mask = masks.fill({"inputs_embeds": torch.ones(2, 2, 8), "cache": cache}, described)["attention_mask"]["full_attention"]
+    mask = masks.fill({"inputs_embeds": torch.ones(2, 2, 8), "cache": cache}, described)["attention_mask"][
+        "full_attention"
+    ]
     assert mask.shape == (2, 1, 2, 6) and mask[0, 0].int().tolist() == [[1, 1, 1, 1, 1, 0], [1] * 6]

@@ -1,4 +1,5 @@
-"""export_for_generation: configs, errors, the mapping of components, folders that transformers loads, in-place caches."""
+"""export_for_generation: configs, errors, the mapping of components, folders that transformers loads, in-place
+caches."""
 
 import json
 
@@ -9,7 +10,15 @@ import pytest
 import torch
 from transformers import DynamicCache, GenerationConfig, StaticCache
 from transformers.exporters.base import ExportedModel
-from transporters import DynamoConfig, DynamoExporter, ExportError, OnnxConfig, OnnxExporter, OnnxProgram, register_patch
+from transporters import (
+    DynamoConfig,
+    DynamoExporter,
+    ExportError,
+    OnnxConfig,
+    OnnxExporter,
+    OnnxProgram,
+    register_patch,
+)
 from transporters import registrations
 
 EXPORTERS = {"dynamo": DynamoExporter, "onnx": OnnxExporter}
@@ -60,7 +69,9 @@ def test_inputs_that_are_no_dict(llama, inputs):
 
 
 def test_names_of_configs_that_are_missing_or_unknown(llama):
-    with pytest.raises(ExportError, match="misses decode and there is no encoder, lm_head; components: prefill, decode"):
+    with pytest.raises(
+        ExportError, match="misses decode and there is no encoder, lm_head; components: prefill, decode"
+    ):
         DynamoExporter().export_for_generation(
             llama, sample(), dict.fromkeys(["prefill", "encoder", "lm_head"], DynamoConfig())
         )
@@ -84,7 +95,9 @@ def test_a_component_that_fails_is_named(llama):
     before = llama.state_dict()
     with registrations():
         register_patch("dynamo", "transformers.models.llama.modeling_llama.LlamaMLP.forward")(fails_for_tokens)
-        with pytest.raises(ExportError, match=r"(?s)no single tokens.*in component 'decode' .LlamaForCausalLM, with input_ids"):
+        with pytest.raises(
+            ExportError, match=r"(?s)no single tokens.*in component 'decode' .LlamaForCausalLM, with input_ids"
+        ):
             DynamoExporter().export_for_generation(llama, sample(), {"dynamic": True})
     assert all(torch.equal(value, llama.state_dict()[name]) for name, value in before.items())
 
@@ -115,8 +128,8 @@ def test_the_folder_holds_the_generation_config(llama, tmp_path):
 
 
 def test_torch_updates_the_callers_cache(llama, tmp_path):
-    """USER_INPUT_MUTATION: torch's module writes to the cache that it is given. It compares all attributes of the cache with
-    the sample's, the batch among them."""
+    """USER_INPUT_MUTATION: torch's module writes to the cache that it is given. It compares all attributes of the cache
+    with the sample's, the batch among them."""
     exported = DynamoExporter().export_for_generation(
         llama, sample(), {"dynamic": True}, generation_config=FIXED, multi_token_decode=True
     )
@@ -179,7 +192,9 @@ def test_onnx_pairs_share_a_buffer(llama, tmp_path):
         for layer in range(2):
             binding.bind_output(f"output.cache.layers.{layer}.cumulative_length", "cpu")
         session.run_with_iobinding(binding)
-        results = dict(zip([*[f"output.{name}" for name in shared], "logits", "length_0", "length_1"], binding.get_outputs()))
+        results = dict(
+            zip([*[f"output.{name}" for name in shared], "logits", "length_0", "length_1"], binding.get_outputs())
+        )
         logits, lengths = results["logits"].numpy(), [results["length_0"].numpy(), results["length_1"].numpy()]
     assert {name: state[name].data_ptr() for name in shared} == addresses
     with torch.no_grad():

@@ -66,7 +66,9 @@ def empty_cache(model, batch, length=48):
 
 
 def buffers(cache):
-    return [tensor.data_ptr() for layer in cache.layers for tensor in (layer.keys, layer.values, layer.cumulative_length)]
+    return [
+        tensor.data_ptr() for layer in cache.layers for tensor in (layer.keys, layer.values, layer.cumulative_length)
+    ]
 
 
 @pytest.mark.parametrize("name", STATIC)

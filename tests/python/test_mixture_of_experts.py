@@ -14,7 +14,12 @@ def transporters(build_dir):
 
 
 TINY = dict(
-    vocab_size=99, hidden_size=32, intermediate_size=48, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2
+    vocab_size=99,
+    hidden_size=32,
+    intermediate_size=48,
+    num_hidden_layers=2,
+    num_attention_heads=4,
+    num_key_value_heads=2,
 )
 MODELS = {
     "mixtral": dict(num_local_experts=4, num_experts_per_tok=2),

@@ -268,9 +268,7 @@ def test_delta_attention(transporters, length, has_state):
     query, key = torch.nn.functional.normalize(torch.randn(2, 2, length, 3, 8), dim=-1)
     value, decay, beta = torch.randn(2, length, 3, 5), -0.3 * torch.rand(2, length, 3, 8), torch.rand(2, length, 3)
     state = torch.randn(2, 3, 8, 5) if has_state else None
-    expected = chunk_kimi_delta_attention(
-        query, key, value, decay, beta, initial_state=state, output_final_state=True
-    )
+    expected = chunk_kimi_delta_attention(query, key, value, decay, beta, initial_state=state, output_final_state=True)
     actual = linear_attention.delta_attention(query * 8**-0.5, key, value, decay, beta, state, 64)
     for ours, theirs in zip(actual, expected):
         torch.testing.assert_close(ours, theirs, rtol=0, atol=1e-5)

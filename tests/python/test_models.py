@@ -3,12 +3,11 @@
 import itertools
 import json
 import shutil
-import subprocess
 
 import pytest
 import torch
 import transformers
-from safetensors.torch import load_file, safe_open, save_file
+from safetensors.torch import load_file, save_file
 
 TOLERANCE = {"float32": 1e-5, "float16": 1e-2, "bfloat16": 5e-2}
 SIZES = list(itertools.product((1, 2, 3), (1, 5, 11)))
@@ -46,39 +45,14 @@ def leaves(output):
     return result
 
 
-@pytest.fixture(scope="session")
-def eager_forward(build_dir, tmp_path_factory):
-    """eager_forward(folder, [inputs, ...], dtype=..., attention=...) runs them all in one process.
-
-    Returns a list of (outputs, metadata); with `error=True` the text of the failure."""
-
-    def run(folder, inputs, error=False, **options):
-        work = tmp_path_factory.mktemp("eager")
-        paths = []
-        for i, (tensors, metadata) in enumerate(inputs):
-            save_file({k: v.contiguous() for k, v in tensors.items()}, work / f"in{i}", metadata)
-            paths += [work / f"in{i}", work / f"out{i}"]
-        flags = [f for k, v in options.items() for f in (f"--{k}", v)]
-        result = subprocess.run(
-            [build_dir / "tests" / "eager_forward", *flags, folder, *paths], capture_output=True, text=True
-        )
-        if error:
-            assert result.returncode == 1, result.stderr
-            return result.stderr
-        assert result.returncode == 0, result.stderr
-        outputs = []
-        for path in paths[1::2]:
-            with safe_open(path, "pt") as file:
-                outputs.append((load_file(path), file.metadata()))
-        return outputs
-
-    return run
-
-
 def close(found, expected, dtype, name=""):
     largest = expected.float().abs().max().item() if expected.numel() else 0.0
     torch.testing.assert_close(
-        found.float(), expected.float(), atol=TOLERANCE[dtype] * max(largest, 1.0), rtol=0, msg=lambda text: f"{name}: {text}"
+        found.float(),
+        expected.float(),
+        atol=TOLERANCE[dtype] * max(largest, 1.0),
+        rtol=0,
+        msg=lambda text: f"{name}: {text}",
     )
 
 
@@ -167,9 +141,7 @@ def test_vit_in_half_type_and_wrong_size(tiny_checkpoint, eager_forward):
     folder = tiny_checkpoint("vit", dtype="bfloat16")
     compare(load(folder, "bfloat16"), folder, eager_forward, [{"pixel_values": torch.randn(2, 3, 24, 24)}], "bfloat16")
     message = eager_forward(folder, [({"pixel_values": torch.zeros(1, 3, 24, 32)}, None)], error=True)
-    assert message == (
-        "'pixel_values': expected width 24, got 32; resize the image, positions are not interpolated\n"
-    )
+    assert message == ("'pixel_values': expected width 24, got 32; resize the image, positions are not interpolated\n")
 
 
 DECODERS = {
@@ -227,7 +199,6 @@ DECODERS = {
     },
 }
 DECODER_CASES = [(m, name, fields) for m, cases in DECODERS.items() for name, fields in cases.items()]
-
 
 
 @pytest.mark.parametrize(
@@ -295,9 +266,7 @@ def test_t5(tiny_checkpoint, eager_forward, fields, attention):
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
-@pytest.mark.parametrize(
-    "model_type", ["bert", "llama", "qwen3", "mistral", "qwen2", "gemma3_text", "gpt2", "roberta"]
-)
+@pytest.mark.parametrize("model_type", ["bert", "llama", "qwen3", "mistral", "qwen2", "gemma3_text", "gpt2", "roberta"])
 def test_half_types(tiny_checkpoint, eager_forward, model_type, dtype):
     """Stored in the type; and float32 weights converted on loading."""
     calls = [padded_inputs(2, 5, "left")]
@@ -370,7 +339,7 @@ def test_decode_with_cache(tiny_checkpoint, eager_forward, model_type, attention
             "input_ids": whole["input_ids"][:, seen : seen + count],
             "attention_mask": whole["attention_mask"][:, : seen + count],
         }
-        (found, _), = eager_forward(folder, [(step | cache, None)], attention=attention)
+        ((found, _),) = eager_forward(folder, [(step | cache, None)], attention=attention)
         seen += count
         with torch.no_grad():
             expected = model(**{k: v[:, :seen] for k, v in whole.items()}, use_cache=False).logits
@@ -384,9 +353,7 @@ def test_decode_with_cache(tiny_checkpoint, eager_forward, model_type, attention
 def test_options_of_a_call(tiny_checkpoint, eager_forward):
     folder = tiny_checkpoint("llama")
     call = padded_inputs(2, 5, "right")
-    (found, _), (full, _) = eager_forward(
-        folder, [(call, {"logits_to_keep": "2", "use_cache": "false"}), (call, None)]
-    )
+    (found, _), (full, _) = eager_forward(folder, [(call, {"logits_to_keep": "2", "use_cache": "false"}), (call, None)])
     assert set(found) == {"logits"}
     close(found["logits"], full["logits"][:, -2:], "float32")
 

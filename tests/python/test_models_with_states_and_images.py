@@ -8,7 +8,7 @@ import pytest
 import torch
 import transformers
 from safetensors.torch import load_file, save_file
-from test_models import close, eager_forward  # noqa: F401
+from test_models import close
 from transformers.exporters.base import ExportedModel
 
 NAMES = ["mamba", "llava", "qwen2_vl"]
@@ -90,13 +90,13 @@ def calls_of(name, dtype="float32"):
     "name,attention",
     [("mamba", "sdpa"), ("llava", "sdpa"), ("llava", "eager"), ("qwen2_vl", "sdpa"), ("qwen2_vl", "eager")],
 )
-def test_eager(checkpoint, eager_forward, name, attention):  # noqa: F811
+def test_eager(checkpoint, eager_forward, name, attention):
     run_both(eager_forward, checkpoint(name), calls_of(name), attention=attention)
 
 
 @pytest.mark.parametrize("dtype", DTYPES[1:])
 @pytest.mark.parametrize("name", NAMES)
-def test_half_types(checkpoint, eager_forward, name, dtype):  # noqa: F811
+def test_half_types(checkpoint, eager_forward, name, dtype):
     run_both(eager_forward, checkpoint(name, dtype), calls_of(name, dtype), dtype)
 
 
@@ -108,12 +108,12 @@ FIELDS = {
 
 
 @pytest.mark.parametrize("fields", FIELDS.values(), ids=FIELDS)
-def test_fields_of_mamba(checkpoint, eager_forward, fields):  # noqa: F811
+def test_fields_of_mamba(checkpoint, eager_forward, fields):
     run_both(eager_forward, checkpoint("mamba", **fields), calls_of("mamba"))
 
 
 @pytest.mark.parametrize("prompt", [5, 2, 1])
-def test_steps_of_mamba(checkpoint, eager_forward, prompt):  # noqa: F811
+def test_steps_of_mamba(checkpoint, eager_forward, prompt):
     """huggingface/transformers#36403: also after prompts that are shorter than the convolution."""
     folder = checkpoint("mamba")
     model = load(folder)
@@ -131,7 +131,7 @@ def test_steps_of_mamba(checkpoint, eager_forward, prompt):  # noqa: F811
                 output = model(input_ids=call["input_ids"], cache=cache)
 
 
-def test_tokens_after_states_of_mamba(checkpoint, eager_forward):  # noqa: F811
+def test_tokens_after_states_of_mamba(checkpoint, eager_forward):
     """Several tokens go on from a cache as they do one by one; transformers forgets the states then."""
     folder = checkpoint("mamba")
     ids = models.inputs("mamba", 2, 11)["input_ids"]
@@ -144,7 +144,7 @@ def test_tokens_after_states_of_mamba(checkpoint, eager_forward):  # noqa: F811
 
 @pytest.mark.parametrize("layers", [-1, [-2], [0, 2]], ids=str)
 @pytest.mark.parametrize("strategy", ["default", "full"])
-def test_features_of_llava(tmp_path, eager_forward, layers, strategy):  # noqa: F811
+def test_features_of_llava(tmp_path, eager_forward, layers, strategy):
     torch.manual_seed(0)
     config = models.build("llava").config
     config.vision_feature_layer, config.vision_feature_select_strategy = layers, strategy
@@ -156,7 +156,7 @@ def test_features_of_llava(tmp_path, eager_forward, layers, strategy):  # noqa: 
 
 
 @pytest.mark.parametrize("text", ["mistral", "qwen2"])
-def test_texts_of_llava(tmp_path, eager_forward, text):  # noqa: F811
+def test_texts_of_llava(tmp_path, eager_forward, text):
     torch.manual_seed(0)
     config = models.build("llava").config.to_dict()
     config["text_config"] = {**models._language(text), "sliding_window": 4 if text == "mistral" else None}
@@ -207,12 +207,12 @@ def video():
     }
 
 
-def test_grids_of_qwen2_vl(checkpoint, eager_forward):  # noqa: F811
+def test_grids_of_qwen2_vl(checkpoint, eager_forward):
     calls = [grids(*rows) for rows in GRIDS] + [video()]
     run_both(eager_forward, checkpoint("qwen2_vl"), calls)
 
 
-def test_configs_of_first_checkpoints_of_qwen2_vl(checkpoint, tmp_path, eager_forward):  # noqa: F811
+def test_configs_of_first_checkpoints_of_qwen2_vl(checkpoint, tmp_path, eager_forward):
     """The text's fields beside the others, with the rotation under its old name."""
     folder = checkpoint("qwen2_vl")
 
@@ -227,7 +227,7 @@ def test_configs_of_first_checkpoints_of_qwen2_vl(checkpoint, tmp_path, eager_fo
     compare(*(eager_forward(place, [(call, None)])[0][0] for place in places))
 
 
-def test_names_of_older_checkpoints_of_llava(checkpoint, tmp_path, eager_forward):  # noqa: F811
+def test_names_of_older_checkpoints_of_llava(checkpoint, tmp_path, eager_forward):
     folder = checkpoint("llava")
     (tmp_path / "config.json").write_text((folder / "config.json").read_text())
     weights = load_file(folder / "model.safetensors")
@@ -280,7 +280,7 @@ def test_dynamic_exports(cli, checkpoint, exports, tmp_path, name, format):
 
 
 @pytest.mark.parametrize("format", FORMATS)
-def test_image_tower_alone(cli, exports, tmp_path, eager_forward, format):  # noqa: F811
+def test_image_tower_alone(cli, exports, tmp_path, eager_forward, format):
     torch.manual_seed(0)
     tower = transformers.CLIPVisionModel(models.build("llava").config.vision_config).eval()
     tower.save_pretrained(tmp_path / "tower")
@@ -513,7 +513,7 @@ def test_parts_give_what_the_model_gives(cli, checkpoint, exports, tmp_path, nam
 # ── Errors ──
 
 
-def test_images_without_their_tokens(checkpoint, eager_forward):  # noqa: F811
+def test_images_without_their_tokens(checkpoint, eager_forward):
     call = models.inputs("llava", 2, 9)
     call["input_ids"][0, 2] = 7
     text = eager_forward(checkpoint("llava"), [(call, None)], error=True)
@@ -544,7 +544,7 @@ CHANGES = {
 
 
 @pytest.mark.parametrize("key", CHANGES)
-def test_configs_that_make_no_sense(checkpoint, tmp_path, eager_forward, key):  # noqa: F811
+def test_configs_that_make_no_sense(checkpoint, tmp_path, eager_forward, key):
     folder = changed(checkpoint("llava"), tmp_path, CHANGES[key])
     text = eager_forward(folder, [(models.inputs("llava", 1, 9), None)], error=True)
     assert key in text and "config.json" in text

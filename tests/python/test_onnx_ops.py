@@ -3,7 +3,6 @@
 A case is a function and what makes its inputs for a size `b`; what changes with `b` is dynamic. It is lowered from
 torch.export's graph as it is and from its core ATen decomposition."""
 
-
 import onnx_cases
 import pytest
 from onnx_lowering import OTHERS, TRACED, Lowerer, check, check_file, export

@@ -71,11 +71,15 @@ def _returned(self, x):
 )
 def test_real_numbers_of_the_data(exporter, function):
     model = Model(function)
-    program = exporter().export(model, (torch.linspace(-1, 2, 6).view(2, 3),), {"dynamic_shapes": ({0: torch.export.Dim.AUTO},)})
+    program = exporter().export(
+        model, (torch.linspace(-1, 2, 6).view(2, 3),), {"dynamic_shapes": ({0: torch.export.Dim.AUTO},)}
+    )
     for seed, rows in enumerate((1, 2, 5)):
         x = torch.randn(rows, 3, generator=torch.Generator().manual_seed(seed))
         with torch.no_grad():
             expected = model(x)
         found = program(x)
         for one, other in zip(*((value if isinstance(value, tuple) else (value,)) for value in (found, expected))):
-            torch.testing.assert_close(torch.as_tensor(one), torch.as_tensor(other), rtol=1e-3 if x.dtype != one.dtype else 1e-5, atol=1e-5)
+            torch.testing.assert_close(
+                torch.as_tensor(one), torch.as_tensor(other), rtol=1e-3 if x.dtype != one.dtype else 1e-5, atol=1e-5
+            )

@@ -24,8 +24,6 @@ def check(exported, *args, model=None):
     assert torch.allclose(exported(*args), (model or Net())(*args), atol=1e-5)
 
 
-
-
 @both
 @pytest.mark.parametrize(
     "spec",
@@ -233,12 +231,16 @@ SIZES = {
     "float factor": lambda self, x: x * (x.shape[0] * 0.5) + torch.full((1,), x.shape[1] / 4),
     "float bound": lambda self, x: x.clamp(max=x.shape[0] * 0.25),
     "linspace": lambda self, x: x[:, 0] + torch.linspace(0.5, x.shape[0] - 0.5, x.shape[0]),
-    "linspace of one number": lambda self, x: torch.linspace(0, 1, x.shape[0]) + torch.linspace(-1, 5, x.shape[0] // 9 + 1).sum(),
+    "linspace of one number": lambda self, x: (
+        torch.linspace(0, 1, x.shape[0]) + torch.linspace(-1, 5, x.shape[0] // 9 + 1).sum()
+    ),
     "scale of attention": lambda self, x: nn.functional.scaled_dot_product_attention(
         x[None], x[None], x[None], scale=x.shape[0] ** -0.5
     ),
     "torch.div": lambda self, x: x[: torch.div(x.shape[0], 2, rounding_mode="trunc")],
-    "Python types": lambda self, x: torch.ones(x.shape, dtype=int) + x.to(int) + torch.zeros(x.shape[0], 1, dtype=float),
+    "Python types": lambda self, x: (
+        torch.ones(x.shape, dtype=int) + x.to(int) + torch.zeros(x.shape[0], 1, dtype=float)
+    ),
     "last row": lambda self, x: x[: x.shape[0] // 2] / (x[: x.shape[0] // 2][-1:] + 9),
 }
 

@@ -111,7 +111,9 @@ def test_nodes_are_inserted_set_and_erased():
             program.replace_all_uses(node.output, total.output)
             node.erase()
 
-    exported = DynamoExporter().export(Scaled(), (X,), DynamoConfig(dynamic_shapes={"x": {0: torch.export.Dim("n", min=2)}}))
+    exported = DynamoExporter().export(
+        Scaled(), (X,), DynamoConfig(dynamic_shapes={"x": {0: torch.export.Dim("n", min=2)}})
+    )
     actual, rows = exported(X[:3])
     assert torch.allclose(actual, torch.softmax(X[:3].exp() + 3 * X[:3], dim=0), atol=1e-5)
     assert rows == 3
@@ -193,7 +195,9 @@ def test_arguments_come_and_go_as_python_values():
     exported = DynamoExporter().export(model, (X,), DynamoConfig(dynamic=True))
     assert torch.allclose(exported(X[:2, :3]), model(X[:2, :3]))
     assert seen.pop("names") == ["x", "x"] and seen["aten::cat"]["dim"] == 1
-    assert torch.float64 in [value for args in seen.values() for value in args.values() if isinstance(value, torch.dtype)]
+    assert torch.float64 in [
+        value for args in seen.values() for value in args.values() if isinstance(value, torch.dtype)
+    ]
     total = seen["aten::sum.dim_IntList"]
     assert total["dim"] == [0, 1] and total["keepdim"] is True and total["dtype"] is None
 
@@ -381,8 +385,19 @@ def test_nodes_of_other_domains_bring_their_opset():
     def translate(lowering, node):
         x = lowering.input(node, "self")
         value = lowering.emit(
-            "Gate", [x, None, x], domain="my.domain", version=3, dtype=torch.float32, alpha=0.5, names=["a", "b"],
-            flags=[1, 2], ratios=[0.5, 1], table=torch.arange(3), to=torch.float16, deep=True, left_out=None,
+            "Gate",
+            [x, None, x],
+            domain="my.domain",
+            version=3,
+            dtype=torch.float32,
+            alpha=0.5,
+            names=["a", "b"],
+            flags=[1, 2],
+            ratios=[0.5, 1],
+            table=torch.arange(3),
+            to=torch.float16,
+            deep=True,
+            left_out=None,
         )
         first, second = lowering.emit("Split", [value], outputs=2, axis=-1, num_outputs=2)
         return lowering.emit("Concat", [first, second], axis=-1)
@@ -403,7 +418,10 @@ def test_nodes_of_other_domains_bring_their_opset():
         (lambda lowering, node: [], "gives 0 values for 1 outputs"),
         (lambda lowering, node: node.output, "gives a GraphValue"),
         (lambda lowering, node: lowering.emit("Relu", [node.output]), r"lowering\.value\(\) gives the OnnxValue"),
-        (lambda lowering, node: lowering.emit("Relu", [lowering.input(node, "self")], alpha=object()), "attribute 'alpha'"),
+        (
+            lambda lowering, node: lowering.emit("Relu", [lowering.input(node, "self")], alpha=object()),
+            "attribute 'alpha'",
+        ),
         (lambda lowering, node: node.erase(), "fixes can change it"),
     ],
 )

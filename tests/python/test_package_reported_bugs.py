@@ -1,4 +1,5 @@
-"""Small inputs that went wrong for users of other exporters, each named by a public report, through the Python package."""
+"""Small inputs that went wrong for users of other exporters, each named by a public report, through the Python
+package."""
 
 import numpy as np
 import onnx
@@ -36,7 +37,13 @@ def seeded(make):
 
 
 def tiny(config_class, model_class, **fields):
-    sizes = {"vocab_size": 99, "hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2, "num_attention_heads": 4}
+    sizes = {
+        "vocab_size": 99,
+        "hidden_size": 32,
+        "intermediate_size": 48,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 4,
+    }
     return seeded(lambda: model_class(config_class(**{**sizes, **fields})))
 
 
@@ -45,7 +52,11 @@ def test_a_transformer_encoder_takes_other_sizes(exporter):
     """pytorch#122321, #110347: sizes of the sample were frozen inside multi-head attention."""
     layer = nn.TransformerEncoderLayer(32, 4, 64, activation="gelu")
     model = seeded(lambda: nn.TransformerEncoder(layer, 2, enable_nested_tensor=False))
-    exported = exporter().export(model, (torch.randn(7, 2, 32),), {"dynamic_shapes": {"src": {0: torch.export.Dim.AUTO, 1: torch.export.Dim.AUTO}}})
+    exported = exporter().export(
+        model,
+        (torch.randn(7, 2, 32),),
+        {"dynamic_shapes": {"src": {0: torch.export.Dim.AUTO, 1: torch.export.Dim.AUTO}}},
+    )
     for sizes in [(7, 2, 32), (11, 3, 32), (1, 1, 32)]:
         x = torch.randn(sizes)
         close(exported(x), model(x))
@@ -58,7 +69,10 @@ def test_a_sample_of_size_one_freezes_nothing(exporter, sample):
     model = tiny(transformers.Qwen3Config, transformers.Qwen3ForCausalLM, num_key_value_heads=2, head_dim=8)
 
     def inputs(batch, length):
-        return {"input_ids": torch.randint(0, 99, (batch, length)), "attention_mask": torch.ones(batch, length, dtype=torch.long)}
+        return {
+            "input_ids": torch.randint(0, 99, (batch, length)),
+            "attention_mask": torch.ones(batch, length, dtype=torch.long),
+        }
 
     exported = exporter().export(model, {**inputs(*sample), "use_cache": False}, {"dynamic": True})
     for sizes in [(2, 7), (1, 4), (3, 1)]:
@@ -84,7 +98,12 @@ def test_lists_and_numbers_among_the_inputs(exporter):
             return xs[0] + 2 * xs[1] + 3 * xs[2] + y * k, z * 2
 
     def inputs(rows, others):
-        return {"xs": [torch.randn(rows, 3) for _ in range(3)], "y": torch.randn(rows, 3), "z": torch.randn(others), "k": 0.5}
+        return {
+            "xs": [torch.randn(rows, 3) for _ in range(3)],
+            "y": torch.randn(rows, 3),
+            "z": torch.randn(others),
+            "k": 0.5,
+        }
 
     n, m = torch.export.Dim("n"), torch.export.Dim("m")
     axes = {"xs": [{0: n}] * 3, "y": {0: n}, "z": {0: m}, "k": None}
@@ -182,7 +201,9 @@ class Residual(nn.Module):
 def test_batch_norm_in_evaluation_and_in_training(exporter):
     """pytorch#166797, #169178, #168224: fused biases of a wrong shape, no accuracy left."""
     model = seeded(Residual)
-    exported = exporter().export(model, (torch.randn(2, 3, 8, 8),), {"dynamic_shapes": ({0: torch.export.Dim("batch")},)})
+    exported = exporter().export(
+        model, (torch.randn(2, 3, 8, 8),), {"dynamic_shapes": ({0: torch.export.Dim("batch")},)}
+    )
     x = torch.randn(5, 3, 8, 8)
     close(exported(x), model(x))
     with pytest.raises(ExportError, match="train"):
@@ -280,7 +301,9 @@ def test_a_parameter_without_data_is_named(exporter, tmp_path):
     layer = model.model.layers[1].mlp
     layer.up_proj.weight = nn.Parameter(layer.up_proj.weight.to("meta"))
     with pytest.raises(ExportError, match=r"layers\.1\.mlp\.up_proj\.weight"):
-        exporter().export(model, {"input_ids": torch.ones(1, 3, dtype=torch.long), "use_cache": False}).save(tmp_path / "x")
+        exporter().export(model, {"input_ids": torch.ones(1, 3, dtype=torch.long), "use_cache": False}).save(
+            tmp_path / "x"
+        )
     assert not list(tmp_path.iterdir())
 
 
@@ -313,12 +336,26 @@ def test_a_buffer_that_forward_changes(exporter):
 def test_mask2former_of_a_static_image(exporter):
     """pytorch#147096, transformers#34390: an opaque guard on u0."""
     swin = transformers.SwinConfig(
-        image_size=64, patch_size=2, embed_dim=8, depths=[1, 1, 1, 1], num_heads=[1, 2, 2, 2], window_size=2,
+        image_size=64,
+        patch_size=2,
+        embed_dim=8,
+        depths=[1, 1, 1, 1],
+        num_heads=[1, 2, 2, 2],
+        window_size=2,
         out_features=["stage1", "stage2", "stage3", "stage4"],
     )
     config = transformers.Mask2FormerConfig(
-        backbone_config=swin, feature_size=32, mask_feature_size=32, hidden_dim=32, encoder_feedforward_dim=32,
-        encoder_layers=2, decoder_layers=2, num_attention_heads=2, dim_feedforward=32, num_queries=5, num_labels=3,
+        backbone_config=swin,
+        feature_size=32,
+        mask_feature_size=32,
+        hidden_dim=32,
+        encoder_feedforward_dim=32,
+        encoder_layers=2,
+        decoder_layers=2,
+        num_attention_heads=2,
+        dim_feedforward=32,
+        num_queries=5,
+        num_labels=3,
     )
     model = seeded(lambda: transformers.Mask2FormerForUniversalSegmentation(config))
     inputs = {"pixel_values": torch.randn(1, 3, 64, 64)}
@@ -332,8 +369,13 @@ def test_mask2former_of_a_static_image(exporter):
 def test_a_model_that_half_precision_breaks_is_told(tmp_path):
     """transformers#47050: CANINE makes a float32 mask; where eager fails, the export says where."""
     config = transformers.CanineConfig(
-        hidden_size=32, num_hidden_layers=2, num_attention_heads=4, intermediate_size=48, num_hash_buckets=128,
-        local_transformer_stride=16, max_position_embeddings=256,
+        hidden_size=32,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        intermediate_size=48,
+        num_hash_buckets=128,
+        local_transformer_stride=16,
+        max_position_embeddings=256,
     )
     model = seeded(lambda: transformers.CanineModel(config)).half()
     inputs = {"input_ids": torch.randint(5, 99, (1, 128))}

@@ -74,14 +74,23 @@ def snapshot(model):
             "class": type(module),
             "attributes": {key: id(value) for key, value in vars(module).items()},
             "tensors": {
-                key: (id(tensor), tensor is None or (digest(tensor), tensor.requires_grad, tensor.dtype, tensor._version))
+                key: (
+                    id(tensor),
+                    tensor is None or (digest(tensor), tensor.requires_grad, tensor.dtype, tensor._version),
+                )
                 for kind in (module._parameters, module._buffers)
                 for key, tensor in kind.items()
             },
             "children": [(key, id(child)) for key, child in module._modules.items()],
             "training": module.training,
-            "hooks": [list(hooks) for hooks in (module._forward_hooks, module._forward_pre_hooks, module._backward_hooks)],
-            "contents": {key: repr(value) for key, value in vars(module).items() if isinstance(value, (list, dict, set)) and not key.startswith("_")},
+            "hooks": [
+                list(hooks) for hooks in (module._forward_hooks, module._forward_pre_hooks, module._backward_hooks)
+            ],
+            "contents": {
+                key: repr(value)
+                for key, value in vars(module).items()
+                if isinstance(value, (list, dict, set)) and not key.startswith("_")
+            },
         }
         for name, module in modules.items()
     }
@@ -209,7 +218,9 @@ def test_an_export_after_a_failed_one_works():
         with pytest.raises(ExportError):
             DynamoExporter().export(Model(fails=True).eval(), (X,))
     model = nn.Linear(4, 2)
-    assert torch.allclose(DynamoExporter().export(model, (X,), DynamoConfig(dynamic=True))(X[:2]), model(X[:2]), atol=1e-6)
+    assert torch.allclose(
+        DynamoExporter().export(model, (X,), DynamoConfig(dynamic=True))(X[:2]), model(X[:2]), atol=1e-6
+    )
 
 
 def test_two_exports_are_byte_equal(tmp_path):
@@ -261,6 +272,8 @@ LEAK = """
 def test_many_exports_keep_memory_flat(build_dir):
     """200 times two exports and a failed one: the weights alone (0.5 MB a copy) would add up to 100 MB."""
     environment = {**os.environ, "PYTHONPATH": str(build_dir / "python")}
-    result = subprocess.run([sys.executable, "-c", textwrap.dedent(LEAK)], capture_output=True, text=True, env=environment)
+    result = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(LEAK)], capture_output=True, text=True, env=environment
+    )
     assert result.returncode == 0, result.stderr
     assert int(result.stdout) < 4e6, f"{int(result.stdout) / 1e6:.1f} MB more"

@@ -48,9 +48,7 @@ def test_an_exported_program_is_taken_as_it_is(exporter, tmp_path):
     model = Net().eval()
     n = Dim("n", min=3, max=64)
     inputs = {"options": {"z": X}, "k": 3.0}
-    traced = torch.export.export(
-        model, (X,), inputs, dynamic_shapes={"x": {0: n}, "options": {"z": {0: n}}, "k": None}
-    )
+    traced = torch.export.export(model, (X,), inputs, dynamic_shapes={"x": {0: n}, "options": {"z": {0: n}}, "k": None})
     exported = exporter().export(traced)
     for rows in (3, 5):
         x = X[:rows]

@@ -95,7 +95,9 @@ def test_program_runs_in_torch(tool, tmp_path):
         y = y.clamp(max=3.5).view(-1, 4)
         numbers = torch.arange(2 * length + batch)
         zeros = torch.zeros(3 * (len(numbers) - 1))
-        assert_close(module(x=x, input=other), (y, None, length // 2, numbers, zeros, other, y[2:], y.argmax(-1, keepdim=True)))
+        assert_close(
+            module(x=x, input=other), (y, None, length // 2, numbers, zeros, other, y[2:], y.argmax(-1, keepdim=True))
+        )
         assert torch.equal(module.stats, torch.full((4,), step + 1.0))
     with pytest.raises(AssertionError, match=r"x.size\(\)\[0\] <= 16"):
         module(x=torch.randn(17, 5, 8), input=torch.randn(17, 11))
@@ -264,7 +266,12 @@ class NoGrad(torch.nn.Module):
 AUTO = Dim.DYNAMIC
 # name: module, sample arguments, dynamic shapes, further arguments to run with.
 CASES = {
-    "conv_bn": lambda: (ConvBn(), (torch.randn(2, 3, 8, 8),), ({0: AUTO, 2: AUTO, 3: AUTO},), [(torch.randn(5, 3, 12, 6),)]),
+    "conv_bn": lambda: (
+        ConvBn(),
+        (torch.randn(2, 3, 8, 8),),
+        ({0: AUTO, 2: AUTO, 3: AUTO},),
+        [(torch.randn(5, 3, 12, 6),)],
+    ),
     "training": lambda: (Training(), (torch.randn(4, 3),), ({0: AUTO},), [(torch.randn(9, 3),), (torch.randn(2, 3),)]),
     "encoder": lambda: (encoder(), (torch.randn(7, 2, 32),), ({0: AUTO, 1: AUTO},), [(torch.randn(11, 3, 32),)]),
     "counter": lambda: (Counter(), (torch.randn(3),), ({0: AUTO},), [(torch.randn(n),) for n in (5, 2, 1, 0)]),
@@ -471,7 +478,8 @@ def test_many_weights(tool, tmp_path):
 
 @pytest.fixture
 def quiet_torch_load():
-    """torch 2.13 warns of samples that are no plain data with too few arguments for its message, which pytest raises."""
+    """torch 2.13 warns of samples that are no plain data with too few arguments for its message, which pytest
+    raises."""
     logger = logging.getLogger("torch._export.serde.serialize")
     level = logger.level
     logger.setLevel(logging.ERROR)

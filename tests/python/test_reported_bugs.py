@@ -54,7 +54,8 @@ class Attention(nn.Module):
 
 @pytest.mark.parametrize("opset", [18, 20, 23, 24])
 def test_a_row_that_may_attend_to_nothing_is_zero(convert, opset):
-    """onnxscript#2479, pytorch#103749: NaN or the mean of the values in place of zeros; left-padded batches have such rows."""
+    """onnxscript#2479, pytorch#103749: NaN or the mean of the values in place of zeros; left-padded batches have such
+    rows."""
     torch.manual_seed(0)
     x = torch.randn(2, 4, 8, 16)
     mask = torch.ones(2, 1, 8, 8, dtype=torch.bool)

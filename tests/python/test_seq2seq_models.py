@@ -7,7 +7,7 @@ import shutil
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
-from test_models import SIZES, close, compare, eager_forward, load, padded_inputs  # noqa: F401
+from test_models import SIZES, close, compare, load, padded_inputs
 
 FRAMES = 40
 
@@ -70,7 +70,9 @@ ATTENTION = [("bart", "sdpa"), ("bart", "eager"), ("whisper", "sdpa"), ("whisper
 def test_every_size_and_padding(tiny_checkpoint, eager_forward, model_type, fields):
     attention = "eager" if model_type == "nllb-moe" else "sdpa"
     folder = tiny_checkpoint(model_type, **fields)
-    compare(load(folder, attention=attention), folder, eager_forward, all_calls(model_type), flags={"attention": attention})
+    compare(
+        load(folder, attention=attention), folder, eager_forward, all_calls(model_type), flags={"attention": attention}
+    )
 
 
 @pytest.mark.parametrize("model_type", ["bart", "whisper"])
@@ -97,9 +99,12 @@ BART_HEADS = {
 
 @pytest.mark.parametrize("model_class,fields", BART_HEADS.values(), ids=BART_HEADS)
 def test_bart_heads(tiny_checkpoint, eager_forward, model_class, fields):
-    """Without tokens of its own the decoder has those of the prompt; classes are told from the last end of a sequence."""
+    """Without tokens of its own the decoder has those of the prompt; classes are told from the last end of a
+    sequence."""
     folder = tiny_checkpoint("bart", model_class, **fields)
-    calls = [padded_inputs(batch, length, side) for (batch, length), side in itertools.product(SIZES, ("left", "right"))]
+    calls = [
+        padded_inputs(batch, length, side) for (batch, length), side in itertools.product(SIZES, ("left", "right"))
+    ]
     for call in calls:
         ids, mask = call["input_ids"], call["attention_mask"]
         for row in range(len(ids)):
@@ -142,7 +147,10 @@ def test_whisper_positions_as_inputs(tiny_checkpoint, eager_forward):
 def test_whisper_takes_one_length_of_speech(tiny_checkpoint, eager_forward):
     folder = tiny_checkpoint("whisper")
     call = call_of("whisper", 2, 5)
-    for size, text in (((2, 8, 30), "expected frames 40, got 30; pad or cut"), ((2, 9, 40), "expected mel bins 8, got 9")):
+    for size, text in (
+        ((2, 8, 30), "expected frames 40, got 30; pad or cut"),
+        ((2, 9, 40), "expected mel bins 8, got 9"),
+    ):
         given = call | {"input_features": torch.zeros(size)}
         assert text in eager_forward(folder, [(given, None)], error=True)
 
@@ -196,7 +204,11 @@ def test_a_float16_encoder_that_overflows(tiny_checkpoint, eager_forward, model_
     if not path.exists():
         shutil.copytree(folder, path)
         tensors = load_file(path / "model.safetensors")
-        name = "model.encoder.layers.0.final_layer_norm.weight" if model_type == "bart" else "model.encoder.layers.0.fc2.bias"
+        name = (
+            "model.encoder.layers.0.final_layer_norm.weight"
+            if model_type == "bart"
+            else "model.encoder.layers.0.fc2.bias"
+        )
         tensors[name] = torch.full_like(tensors[name], 60000.0)
         save_file(tensors, path / "model.safetensors", {"format": "pt"})
     call = call_of(model_type, 2, 5)
@@ -237,7 +249,9 @@ def test_output_is_that_of_transformers(tiny_checkpoint, eager_forward):
         spec = json.loads(metadata["spec"])[1]
         assert spec["type"] == f"transformers.modeling_outputs.{name}"
         assert spec["context"] == '["logits", "cache", "encoder_last_hidden_state"]'
-        ((found, _),) = eager_forward(tiny_checkpoint(model_type), [(call_of(model_type, 1, 5), {"use_cache": "false"})])
+        ((found, _),) = eager_forward(
+            tiny_checkpoint(model_type), [(call_of(model_type, 1, 5), {"use_cache": "false"})]
+        )
         assert set(found) == {"logits", "encoder_last_hidden_state"}
 
 

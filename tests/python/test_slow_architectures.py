@@ -1,5 +1,6 @@
-"""Architectures that transformers' own tests leave out of exports with dynamic sizes, because they take over ten minutes or
-end without a result: each exports in seconds, and is right at other sizes and batches than the traced ones."""
+"""Architectures that transformers' own tests leave out of exports with dynamic sizes, because they take over ten
+minutes or end without a result: each exports in seconds, and is right at other sizes and batches than the traced
+ones."""
 
 import pytest
 from coverage_setup import needs_zoo

@@ -1,6 +1,4 @@
 // Patches, fixes, translations: what they change, and that they come off again.
-#include "transporters/registry/registry.h"
-
 #include <ATen/ATen.h>
 #include <ATen/core/stack.h>
 #include <doctest/doctest.h>
@@ -11,6 +9,7 @@
 #include "transporters/fixes/forget_strides.h"
 #include "transporters/layers/rope.h"
 #include "transporters/patches/answer_equal.h"
+#include "transporters/registry/registry.h"
 
 using namespace transporters;
 
@@ -62,9 +61,9 @@ TEST_CASE("a method patch is in place for its scope only") {
 TEST_CASE("method patches nest in the order of registration, and one can be taken back") {
   Registry registry;
   const auto first = registry.register_patch<int(int)>("dynamo", {"test.add_one"}, times(10));
-  registry.register_patch<int(int)>(
-      "dynamo", {"test.add_one"},
-      [](std::function<int(int)> original) { return [original](int x) { return original(x) + 5; }; });
+  registry.register_patch<int(int)>("dynamo", {"test.add_one"}, [](std::function<int(int)> original) {
+    return [original](int x) { return original(x) + 5; };
+  });
   {
     const MethodPatchScope scope(registry, {"dynamo"});
     CHECK(add_one(1) == 25);
@@ -129,11 +128,11 @@ TEST_CASE("unknown backends, paths and ops are refused with near names") {
                        doctest::Contains("unknown backend 'onxx'; did you mean 'onnx'"), Error);
   CHECK_THROWS_WITH_AS(registry.register_patch<int(int)>("onnx", {"test.add_onne"}, times(2)),
                        doctest::Contains("did you mean 'test.add_one'"), Error);
-  CHECK_THROWS_WITH_AS(
-      (registry.register_patch<float(int)>(
-          "onnx", {"test.add_one"}, [](std::function<float(int)> original) { return original; })),
-      doctest::Contains("another signature"), Error);
-  CHECK_THROWS_WITH_AS(registry.register_patch("onnx", {"aten::abz"}, twice_negated), doctest::Contains("aten::abz"), Error);
+  CHECK_THROWS_WITH_AS((registry.register_patch<float(int)>(
+                           "onnx", {"test.add_one"}, [](std::function<float(int)> original) { return original; })),
+                       doctest::Contains("another signature"), Error);
+  CHECK_THROWS_WITH_AS(registry.register_patch("onnx", {"aten::abz"}, twice_negated), doctest::Contains("aten::abz"),
+                       Error);
   CHECK_THROWS_WITH_AS(registry.register_onnx_translation({"gelu"}, {}), doctest::Contains("aten::gelu"), Error);
 }
 

@@ -107,9 +107,11 @@ TEST_CASE("sizes outside the recorded range, and different ones under one name, 
   OnnxRuntimeSession session(file);
   const auto of = [](int64_t batch) { return at::ones({batch, 3}); };
   CHECK(session.run({{"x", of(4)}, {"y", of(4)}})[0].size(0) == 4);
-  CHECK(error_text([&] { session.run({{"x", of(5)}, {"y", of(5)}}); })
-            .find("input 'x' dim 0: expected 'batch' to be 2 to 4, got 5") != std::string::npos);
+  CHECK(error_text([&] {
+          session.run({{"x", of(5)}, {"y", of(5)}});
+        }).find("input 'x' dim 0: expected 'batch' to be 2 to 4, got 5") != std::string::npos);
   CHECK(error_text([&] { session.run({{"x", of(1)}, {"y", of(1)}}); }).find("got 1") != std::string::npos);
-  CHECK(error_text([&] { session.run({{"x", of(3)}, {"y", of(2)}}); })
-            .find("input 'y' dim 0: expected 'batch' = 3 (input 'x' dim 0), got 2") != std::string::npos);
+  CHECK(error_text([&] {
+          session.run({{"x", of(3)}, {"y", of(2)}});
+        }).find("input 'y' dim 0: expected 'batch' = 3 (input 'x' dim 0), got 2") != std::string::npos);
 }

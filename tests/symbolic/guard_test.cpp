@@ -319,7 +319,8 @@ TEST_CASE("specialize takes the value of an expression for granted, not its symb
 TEST_CASE("with an oracle, the data of the sample answers, and an assert remembers it") {
   Trace z;
   z.env.set_data_oracle([](const Expr& expr) {
-    return expr.evaluate([](std::string_view symbol) { return symbol == "u0" ? std::optional<int64_t>(3) : std::nullopt; });
+    return expr.evaluate(
+        [](std::string_view symbol) { return symbol == "u0" ? std::optional<int64_t>(3) : std::nullopt; });
   });
   CHECK(z.guard("u0 <= 10"));
   CHECK(z.asserts() == Texts{"u0 <= 10"});

@@ -1,7 +1,8 @@
 // Runs a native model eagerly, for comparison with transformers:
 //   eager_forward [--attention NAME] [--dtype NAME] [--class NAME] CHECKPOINT (INPUTS OUTPUTS)...
-// Inputs named "cache.layers.N.keys" and "cache.layers.N.values" make a cache, and so do the states of state space models. Outputs are written by leaf path; the
-// metadata has the output's tree spec, and lists parameters and the checkpoint's unused tensors.
+// Inputs named "cache.layers.N.keys" and "cache.layers.N.values" make a cache, and so do the states of state space
+// models. Outputs are written by leaf path; the metadata has the output's tree spec, and lists parameters and the
+// checkpoint's unused tensors.
 #include <exception>
 #include <iostream>
 #include <map>
@@ -33,8 +34,8 @@ tp::ModelInputs read_inputs(const std::string& path, const tp::PreTrainedModel& 
     auto cache = model.empty_cache().value();
     for (size_t i = 0; i < cache.layers.size(); ++i) {
       const std::string layer = "cache.layers." + std::to_string(i);
-      cache.layers[i]->set_tensors(std::vector<at::Tensor>{tensors.at(layer + ".conv_states.0"),
-                                                           tensors.at(layer + ".recurrent_states.0")});
+      cache.layers[i]->set_tensors(
+          std::vector<at::Tensor>{tensors.at(layer + ".conv_states.0"), tensors.at(layer + ".recurrent_states.0")});
     }
     inputs.set("cache", std::move(cache));
   }

@@ -56,7 +56,8 @@ TEST_CASE("a mutated input is a mutation of the program") {
 }
 
 TEST_CASE("inputs are independent even when the sample is one tensor (pytorch#139646)") {
-  FunctionModule module([](const at::Tensor& a, const at::Tensor& b, const at::Tensor& c) { return a + b * 10 + c * 100; });
+  FunctionModule module(
+      [](const at::Tensor& a, const at::Tensor& b, const at::Tensor& c) { return a + b * 10 + c * 100; });
   const at::Tensor same = at::ones({3});
   const Program program = trace_module(module, {same, same, same}, {{kBatch}, {kBatch}, {kBatch}});
   check_against_eager(program, module, {{at::full({2}, 1.0), at::full({2}, 2.0), at::full({2}, 3.0)}});
@@ -74,7 +75,8 @@ TEST_CASE("reductions, concatenation, slices and expressions of sizes") {
         const auto n = x.sym_size(1);
         auto y = at::cat({x, x.flip({1})}, 1);
         y = y.slice_symint(1, 1, 2 * n - 1);
-        return at::cumsum(y, 1) / (y.sum(1, true).abs() + 1) + at::arange(y.sym_size(1).guard_int(__FILE__, __LINE__) * 0 + 1);
+        return at::cumsum(y, 1) / (y.sum(1, true).abs() + 1) +
+               at::arange(y.sym_size(1).guard_int(__FILE__, __LINE__) * 0 + 1);
       },
       one({2, 5}), {{kBatch}}, {one({3, 5}), one({1, 5})});
 }
@@ -90,8 +92,8 @@ TEST_CASE("data-dependent sizes get symbols of their own") {
 
 TEST_CASE("real tensors that the code reads become constants") {
   const at::Tensor table = at::randn({4});
-  check([table](const at::Tensor& x) { return x * table + at::tensor({1.0f, 2.0f, 3.0f, 4.0f}); }, one({2, 4}), {{kBatch}},
-        {one({5, 4}), one({1, 4})});
+  check([table](const at::Tensor& x) { return x * table + at::tensor({1.0f, 2.0f, 3.0f, 4.0f}); }, one({2, 4}),
+        {{kBatch}}, {one({5, 4}), one({1, 4})});
 }
 
 TEST_CASE("a branch on data is an error that names the op") {

@@ -53,7 +53,8 @@ TEST_CASE("convolution with batch norm and a strided branch (pytorch#166797)") {
   net->train();
   for (int i = 0; i < 3; ++i) net->forward(at::randn({4, 3, 9, 9}) * 2 + 1);  // running statistics that matter
   net->eval();
-  const Program program = trace_module(*net, one({2, 3, 9, 9}), {{kBatch, Dim::fixed(), Dim("height", 2), Dim("width", 2)}});
+  const Program program =
+      trace_module(*net, one({2, 3, 9, 9}), {{kBatch, Dim::fixed(), Dim("height", 2), Dim("width", 2)}});
   check_against_eager(program, *net, {one({4, 3, 9, 9}), one({1, 3, 12, 7})});
 }
 
@@ -71,8 +72,8 @@ TEST_CASE("an LSTM keeps its length symbolic") {
 }
 
 TEST_CASE("a transformer encoder at other sizes (pytorch#122321)") {
-  nn::TransformerEncoder encoder(
-      nn::TransformerEncoderOptions(nn::TransformerEncoderLayerOptions(32, 4).dim_feedforward(48).activation(torch::kGELU), 2));
+  nn::TransformerEncoder encoder(nn::TransformerEncoderOptions(
+      nn::TransformerEncoderLayerOptions(32, 4).dim_feedforward(48).activation(torch::kGELU), 2));
   encoder->eval();
   const Program program = trace_module(*encoder, one({7, 2, 32}), {{kLength, kBatch}});
   CHECK(!program.graph->outputs()[0]->sizes()[0].is_constant());

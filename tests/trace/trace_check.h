@@ -67,7 +67,8 @@ void check_against_eager(const Program& program, Module& module, const std::vect
     for (size_t i = 0; i < actual.size(); ++i) {
       const at::Tensor output = actual[i].toTensor();
       CHECK(output.sizes().vec() == expected.outputs[i].tensor.sizes().vec());
-      CHECK(std::string(c10::toString(output.scalar_type())) == c10::toString(expected.outputs[i].tensor.scalar_type()));
+      CHECK(std::string(c10::toString(output.scalar_type())) ==
+            c10::toString(expected.outputs[i].tensor.scalar_type()));
       CHECK(relative_difference(output, expected.outputs[i].tensor) <= 1e-4);
     }
   }

@@ -44,7 +44,7 @@ Registry& registry() {
 std::shared_ptr<const MappedFile> MappedFile::open(const std::string& path) {
   const Descriptor file{::open(path.c_str(), O_RDONLY | O_CLOEXEC)};
   if (file.fd < 0) fail(path, "cannot be opened");
-  struct stat status {};
+  struct stat status{};
   if (::fstat(file.fd, &status) != 0) fail(path, "cannot be examined");
   if (!S_ISREG(status.st_mode))
     throw Error({.stage = "checkpoint", .file = path},

@@ -18,8 +18,7 @@ std::string number(double value) {
 }
 
 double positive_real(const Config& config, const std::string& key, double value) {
-  if (!(value > 0.0) || !std::isfinite(value))
-    config.fail(key, "expected a number above 0, got " + number(value));
+  if (!(value > 0.0) || !std::isfinite(value)) config.fail(key, "expected a number above 0, got " + number(value));
   return value;
 }
 

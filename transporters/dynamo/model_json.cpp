@@ -106,19 +106,11 @@ class ModelWriter {
 
   // schema.Argument of a constant leaf among inputs or outputs; symbolic sizes become nodes.
   Json leaf(const Argument& argument, const std::string& where) {
-    return std::visit(Overload{[](const None&) -> Json {
-                                 return {{"as_none", true}};
-                               },
+    return std::visit(Overload{[](const None&) -> Json { return {{"as_none", true}}; },
                                [&](const Expr& expr) { return sizes_.argument(expr); },
-                               [](double value) -> Json {
-                                 return {{"as_float", real_json(value)}};
-                               },
-                               [](bool value) -> Json {
-                                 return {{"as_bool", value}};
-                               },
-                               [](const std::string& value) -> Json {
-                                 return {{"as_string", value}};
-                               },
+                               [](double value) -> Json { return {{"as_float", real_json(value)}}; },
+                               [](bool value) -> Json { return {{"as_bool", value}}; },
+                               [](const std::string& value) -> Json { return {{"as_string", value}}; },
                                [&](const auto&) -> Json {
                                  throw Error({.stage = "dynamo"}, where +
                                                                       ": only None, numbers, booleans and strings " +
@@ -164,9 +156,7 @@ class ModelWriter {
   }
 
   Json write_argument(const NamedArgument& argument) {
-    return std::visit(Overload{[](const None&) -> Json {
-                                 return {{"as_none", true}};
-                               },
+    return std::visit(Overload{[](const None&) -> Json { return {{"as_none", true}}; },
                                [&](Value* value) -> Json {
                                  if (!value->is_tensor()) return sizes_.argument(value);
                                  return {{"as_tensor", tensor_name(value)}};
@@ -187,38 +177,22 @@ class ModelWriter {
                                },
                                [&](const Expr& expr) { return sizes_.argument(expr); },
                                [&](const std::vector<Expr>& exprs) { return sizes_.argument(exprs); },
-                               [](double value) -> Json {
-                                 return {{"as_float", real_json(value)}};
-                               },
+                               [](double value) -> Json { return {{"as_float", real_json(value)}}; },
                                [](const std::vector<double>& values) -> Json {
                                  Json elements = Json::array();
                                  for (double value : values) elements.push_back(real_json(value));
                                  return {{"as_floats", std::move(elements)}};
                                },
-                               [](bool value) -> Json {
-                                 return {{"as_bool", value}};
-                               },
-                               [](const std::vector<bool>& values) -> Json {
-                                 return {{"as_bools", values}};
-                               },
-                               [](const std::string& value) -> Json {
-                                 return {{"as_string", value}};
-                               },
-                               [](const std::vector<std::string>& values) -> Json {
-                                 return {{"as_strings", values}};
-                               },
-                               [](ScalarType dtype) -> Json {
-                                 return {{"as_scalar_type", schema_dtype(dtype)}};
-                               },
-                               [](const Layout& layout) -> Json {
-                                 return {{"as_layout", schema_layout(layout.name)}};
-                               },
+                               [](bool value) -> Json { return {{"as_bool", value}}; },
+                               [](const std::vector<bool>& values) -> Json { return {{"as_bools", values}}; },
+                               [](const std::string& value) -> Json { return {{"as_string", value}}; },
+                               [](const std::vector<std::string>& values) -> Json { return {{"as_strings", values}}; },
+                               [](ScalarType dtype) -> Json { return {{"as_scalar_type", schema_dtype(dtype)}}; },
+                               [](const Layout& layout) -> Json { return {{"as_layout", schema_layout(layout.name)}}; },
                                [](const MemoryFormat& format) -> Json {
                                  return {{"as_memory_format", schema_memory_format(format.name)}};
                                },
-                               [](const Device& device) -> Json {
-                                 return {{"as_device", device_json(device.name)}};
-                               }},
+                               [](const Device& device) -> Json { return {{"as_device", device_json(device.name)}}; }},
                       argument.value);
   }
 

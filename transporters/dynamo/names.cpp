@@ -25,15 +25,14 @@ constexpr std::array<std::string_view, 14> kFxNames = {"NoneType", "dev",    "de
 
 // What torch.fx renames where it makes a node: Python's own functions. Another node may then have the new name.
 constexpr std::array<std::string_view, 73> kBuiltins = {
-    "abs",        "aiter",    "all",      "anext",      "any",       "ascii",      "bin",          "bool",
-    "breakpoint", "bytes",    "callable", "chr",        "compile",   "complex",    "copyright",    "credits",
-    "delattr",    "dict",     "dir",      "divmod",     "enumerate", "eval",       "exec",         "exit",
-    "filter",     "float",    "format",   "frozenset",  "getattr",   "globals",    "hasattr",      "hash",
-    "help",       "hex",      "id",       "input",      "int",       "isinstance", "issubclass",   "iter",
-    "len",        "license",  "list",     "locals",     "map",       "max",        "memoryview",   "min",
-    "next",       "object",   "oct",      "open",       "ord",       "pow",        "print",        "property",
-    "quit",       "range",    "repr",     "reversed",   "round",     "set",        "setattr",      "slice",
-    "sorted",     "str",      "sum",      "super",      "tuple",     "type",       "vars",         "zip",
+    "abs",       "aiter",      "all",        "anext",   "any",     "ascii",     "bin",     "bool",    "breakpoint",
+    "bytes",     "callable",   "chr",        "compile", "complex", "copyright", "credits", "delattr", "dict",
+    "dir",       "divmod",     "enumerate",  "eval",    "exec",    "exit",      "filter",  "float",   "format",
+    "frozenset", "getattr",    "globals",    "hasattr", "hash",    "help",      "hex",     "id",      "input",
+    "int",       "isinstance", "issubclass", "iter",    "len",     "license",   "list",    "locals",  "map",
+    "max",       "memoryview", "min",        "next",    "object",  "oct",       "open",    "ord",     "pow",
+    "print",     "property",   "quit",       "range",   "repr",    "reversed",  "round",   "set",     "setattr",
+    "slice",     "sorted",     "str",        "sum",     "super",   "tuple",     "type",    "vars",    "zip",
     "bytearray"};
 
 bool contains(std::span<const std::string_view> names, std::string_view name) {

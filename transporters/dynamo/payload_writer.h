@@ -16,8 +16,8 @@ struct PayloadTensor {
   bool is_parameter = false;
 };
 
-// Writes FOLDER/PREFIX0, FOLDER/PREFIX1, ... in the order in which their tensors come, straight from memory. `models` has
-// one list of tensors for each model of the archive; memory that several of them use is written once. Returns the
+// Writes FOLDER/PREFIX0, FOLDER/PREFIX1, ... in the order in which their tensors come, straight from memory. `models`
+// has one list of tensors for each model of the archive; memory that several of them use is written once. Returns the
 // configuration's JSON text of each.
 std::vector<std::string> write_payloads(ZipWriter& zip, const std::vector<std::vector<PayloadTensor>>& models,
                                         const std::string& folder, const std::string& prefix);

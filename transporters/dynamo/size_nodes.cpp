@@ -107,8 +107,8 @@ void SizeNodes::declare(const std::string& name, const Expr& value) {
   Json& values = value.type() == Type::Integer ? graph_.sym_int_values
                  : value.type() == Type::Real  ? graph_.sym_float_values
                                                : graph_.sym_bool_values;
-  // torch.export.load has no place for the symbol of a boolean that the data decides: as in torch's own files, the value
-  // stands that the program asserts.
+  // torch.export.load has no place for the symbol of a boolean that the data decides: as in torch's own files, the
+  // value stands that the program asserts.
   values[name] = value.type() == Type::Boolean && reads_boolean(value) ? Json{{"as_bool", true}} : value_json(value);
 }
 

@@ -53,9 +53,7 @@ struct OnnxConfig {
   int64_t external_data_threshold = 1024;
 
   // The part that concerns tracing.
-  DynamoConfig dynamo() const {
-    return {dynamic, dynamic_shapes, strict, prefer_deferred_runtime_asserts_over_guards};
-  }
+  DynamoConfig dynamo() const { return {dynamic, dynamic_shapes, strict, prefer_deferred_runtime_asserts_over_guards}; }
   static OnnxConfig from_json(std::string_view json);
   std::string to_json() const;
 };

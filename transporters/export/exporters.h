@@ -182,7 +182,8 @@ class AutoHfExporter {
     });
   }
   ExportedModel export_model(const std::shared_ptr<PreTrainedModel>& model, const ModelInputs& inputs) const {
-    return visit([&](const auto& exporter, const auto& config) { return exporter.export_model(model, inputs, config); });
+    return visit(
+        [&](const auto& exporter, const auto& config) { return exporter.export_model(model, inputs, config); });
   }
   ExportedModel export_for_generation(const std::shared_ptr<PreTrainedModel>& model, const ModelInputs& inputs,
                                       const GenerationOptions& options = {}) const {

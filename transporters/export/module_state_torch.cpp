@@ -1,6 +1,6 @@
-#include "transporters/export/module_call.h"
-
 #include <algorithm>
+
+#include "transporters/export/module_call.h"
 
 namespace transporters {
 

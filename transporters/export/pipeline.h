@@ -18,8 +18,8 @@ struct ExportTarget {
   std::vector<TraceState> state;
   // Samples by leaf path; their `dims` are filled in from the config.
   std::vector<TraceInput> inputs;
-  // Names for the axes of an input when every axis is dynamic ("batch", "sequence"); may be shorter or absent. An axis of
-  // this name is not dynamic all the same.
+  // Names for the axes of an input when every axis is dynamic ("batch", "sequence"); may be shorter or absent. An axis
+  // of this name is not dynamic all the same.
   static constexpr const char* kFixedAxis = "=";
   std::map<std::string, std::vector<std::string>> axis_names;
   TreeSpec in_spec;

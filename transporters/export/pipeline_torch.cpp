@@ -1,9 +1,8 @@
-#include "transporters/export/pipeline.h"
-
 #include <algorithm>
 #include <iterator>
 
 #include "transporters/error.h"
+#include "transporters/export/pipeline.h"
 #include "transporters/onnx/lower.h"
 #include "transporters/passes/canonicalize_views.h"
 #include "transporters/passes/complex_to_real.h"

@@ -14,8 +14,8 @@ namespace detail {
 ExportTarget module_target(TracedModule module, const std::vector<at::Tensor>& inputs,
                            const std::vector<std::string>& names) {
   if (!names.empty() && names.size() != inputs.size())
-    throw Error(ErrorContext{.stage = "signature"}, std::to_string(names.size()) + " names are given for " +
-                                                        std::to_string(inputs.size()) + " inputs");
+    throw Error(ErrorContext{.stage = "signature"},
+                std::to_string(names.size()) + " names are given for " + std::to_string(inputs.size()) + " inputs");
   ExportTarget target;
   target.forward = std::move(module.forward);
   target.state = std::move(module.state);
@@ -60,7 +60,9 @@ void name_cache_axes(const Cache& cache, ExportTarget& target) {
                          : !layer.is_static() ? "past_length"
                          : layer.is_sliding() ? "window"
                                               : "cache_length";
-    const std::string part = cache.cross_layers == 0 ? "" : is_cross ? "cross_attention_cache." : "self_attention_cache.";
+    const std::string part = cache.cross_layers == 0 ? ""
+                             : is_cross              ? "cross_attention_cache."
+                                                     : "self_attention_cache.";
     if (!layer.has_keys()) {
       for (const auto& [name, tensor] : layer.tensors())
         target.axis_names["cache.layers." + std::to_string(i) + "." + name] = {"batch", ExportTarget::kFixedAxis,
@@ -95,7 +97,8 @@ void fix_single_token(const ModelInputs& inputs, ExportTarget& target) {
 void name_mask_axes(const ModelInputs& inputs, ExportTarget& target) {
   const Cache* cache = inputs.cache();
   const auto axes = [](bool sliding) {
-    return std::vector<std::string>{"batch", ExportTarget::kFixedAxis, "sequence", sliding ? "visible" : "cache_length"};
+    return std::vector<std::string>{"batch", ExportTarget::kFixedAxis, "sequence",
+                                    sliding ? "visible" : "cache_length"};
   };
   if (const TensorDict* masks = inputs.dict("attention_mask")) {
     for (const auto& [kind, mask] : masks->entries)
@@ -107,8 +110,8 @@ void name_mask_axes(const ModelInputs& inputs, ExportTarget& target) {
       target.axis_names[name] = axes(cache != nullptr && cache->first(false) == nullptr);
 }
 
-// What the model returned, its cache without the encoder's keys and values where those are inputs: a graph that gave them
-// back would copy them at each step.
+// What the model returned, its cache without the encoder's keys and values where those are inputs: a graph that gave
+// them back would copy them at each step.
 ModelOutput without_given(ModelOutput output, const ModelInputs& inputs) {
   const Cache* given = inputs.cache();
   const Cache* returned = output.cache();
@@ -132,10 +135,12 @@ void check_component_names(const std::vector<GenerationStage>& stages, const std
   }
   const ErrorContext config{.stage = "config"};
   if (!missing.empty())
-    throw Error(config, "configs are given by component, but there is none for " + missing + "; components are " + list);
+    throw Error(config,
+                "configs are given by component, but there is none for " + missing + "; components are " + list);
   for (const std::string& name : names)
     if (std::find(known.begin(), known.end(), name) == known.end())
-      throw Error(config, "there is no component '" + name + "'" + did_you_mean(name, known) + "; components are " + list);
+      throw Error(config,
+                  "there is no component '" + name + "'" + did_you_mean(name, known) + "; components are " + list);
 }
 
 void naming_component(const std::string& name, const std::function<void()>& f) {

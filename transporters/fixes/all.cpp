@@ -5,6 +5,8 @@
 
 namespace transporters {
 
-void register_builtin_fixes(Registry& registry) { registry.register_fx_node_fix("onnx", "forget_strides", forget_strides); }
+void register_builtin_fixes(Registry& registry) {
+  registry.register_fx_node_fix("onnx", "forget_strides", forget_strides);
+}
 
 }  // namespace transporters

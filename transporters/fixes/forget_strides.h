@@ -1,5 +1,5 @@
-// Drops the strides of a node's outputs, for targets whose tensors have none: clone, contiguous and reshape are then seen
-// to change nothing. Values that as_strided or view.dtype read keep theirs.
+// Drops the strides of a node's outputs, for targets whose tensors have none: clone, contiguous and reshape are then
+// seen to change nothing. Values that as_strided or view.dtype read keep theirs.
 #pragma once
 
 #include "transporters/graph/program.h"

@@ -66,8 +66,8 @@ bool is_cross(const std::string& path) { return path.find("cross_attention_cache
 std::optional<int64_t> CacheLayout::capacity() const {
   std::optional<int64_t> capacity;
   for (const auto& [path, layer] : layers) {
-    const bool holds_all = layer.python_class == kStatic ||
-                           (layer.python_class == kStaticSliding && layer.number("_is_croppable") != 0);
+    const bool holds_all =
+        layer.python_class == kStatic || (layer.python_class == kStaticSliding && layer.number("_is_croppable") != 0);
     if (!holds_all || is_cross(path)) continue;
     const int64_t size = layer.number("max_cache_len");
     capacity = std::min(capacity.value_or(size), size);
@@ -77,7 +77,8 @@ std::optional<int64_t> CacheLayout::capacity() const {
 
 std::optional<int64_t> CacheLayout::buffer_size(bool sliding) const {
   for (const auto& [path, layer] : layers)
-    if (layer.python_class == (sliding ? kStaticSliding : kStatic) && !is_cross(path)) return layer.number("max_cache_len");
+    if (layer.python_class == (sliding ? kStaticSliding : kStatic) && !is_cross(path))
+      return layer.number("max_cache_len");
   return std::nullopt;
 }
 

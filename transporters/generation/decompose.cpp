@@ -13,7 +13,8 @@ const ErrorContext kStage{.stage = "generation"};
 
 void check_length(int64_t prompt, int64_t tokens, int64_t length) {
   if (length < prompt + tokens)
-    throw Error(kStage, "a cache of " + std::to_string(length) + " tokens is too short for the sample: expected at least " +
+    throw Error(kStage, "a cache of " + std::to_string(length) +
+                            " tokens is too short for the sample: expected at least " +
                             std::to_string(prompt + tokens) + " (" + std::to_string(prompt) + " of the prompt and " +
                             std::to_string(tokens) + " new ones)");
 }
@@ -36,7 +37,8 @@ std::vector<GenerationStage> decompose_for_generation(const std::shared_ptr<PreT
   // Of two tokens the second is whatever follows.
   if (options.multi_token_decode) next = at::cat({next, next}, 1);
   // After a prompt of one token: a cache that holds one could not be told from one that is broadcast.
-  if (session.ids().size(1) == 1 && !options.static_cache_length) next = session.step(next).argmax(-1, /*keepdim=*/true);
+  if (session.ids().size(1) == 1 && !options.static_cache_length)
+    next = session.step(next).argmax(-1, /*keepdim=*/true);
   stages.push_back({"decode", model, session.inputs(next).copied()});
   return stages;
 }

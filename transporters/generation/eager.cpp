@@ -91,7 +91,8 @@ void EagerSession::encode(const ModelInputs& prompt) {
   const bool reads_ids = has_input(encoder, "input_ids");
   for (const auto& [name, value] : prompt.fields()) {
     // The decoder begins with a token that the settings name.
-    if (name == "decoder_input_ids" || name == "decoder_attention_mask" || (name == "input_ids" && !reads_ids)) continue;
+    if (name == "decoder_input_ids" || name == "decoder_attention_mask" || (name == "input_ids" && !reads_ids))
+      continue;
     if (!has_input(encoder, name) && !(name == "attention_mask" && takes(name)))
       throw Error(kStage, "'" + name + "': the encoder of " + model_.architecture() + " has no such input");
     if (has_input(encoder, name)) encoder_inputs_.set(name, prompt.tensor(name));
@@ -140,8 +141,7 @@ ModelInputs EagerSession::inputs(const at::Tensor& ids) const {
       ModelInputs first = first_call_;
       first.set("input_ids", first_ids_);
       // Of the prompt's rows, since what the first call had (images) has a place in those.
-      const at::Tensor positions =
-          model_.generation_positions(extended_mask(first_mask_, mask.size(1)), count, first);
+      const at::Tensor positions = model_.generation_positions(extended_mask(first_mask_, mask.size(1)), count, first);
       inputs.set("position_ids", rows_.defined() ? positions.index_select(-2, rows_) : positions);
     }
   }

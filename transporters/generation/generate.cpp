@@ -36,15 +36,15 @@ struct Generator::State : DecodingSession {
   std::optional<Config> config;
 
   // Of the call that runs.
-  Tensors given;            // what the prompt has besides ids
+  Tensors given;  // what the prompt has besides ids
   Tensors cache;
-  Tensors encoded;          // outputs of the encoder
+  Tensors encoded;  // outputs of the encoder
   at::Tensor encoder_ids, encoder_mask;
   at::Tensor first_ids, first_mask;  // of the first call
-  at::Tensor prompt_rows;   // the prompt's row that each row goes on from; undefined: as they are
-  at::Tensor mask;          // of all tokens so far, [batch, tokens]
-  at::Tensor ids;           // those to run next, [batch, count]
-  int64_t past = 0;         // tokens in the cache
+  at::Tensor prompt_rows;            // the prompt's row that each row goes on from; undefined: as they are
+  at::Tensor mask;                   // of all tokens so far, [batch, tokens]
+  at::Tensor ids;                    // those to run next, [batch, count]
+  int64_t past = 0;                  // tokens in the cache
 
   [[noreturn]] void fail(const std::string& message) const {
     throw Error({.stage = kStageName, .file = folder}, message);
@@ -242,8 +242,8 @@ struct Generator::State : DecodingSession {
       const bool is_known = entry.component == "prefill" || entry.component == "decode" || entry.component == "encoder";
       if (!is_known && has_prefill) continue;  // a part of the model that is in "prefill" too
       if (!is_known)
-        fail("component '" + entry.component + "' is not one of prefill, decode and encoder: only exports whose prompt one " +
-             "graph reads can be run");
+        fail("component '" + entry.component +
+             "' is not one of prefill, decode and encoder: only exports whose prompt one " + "graph reads can be run");
       if (format == ExportFormat::Dynamo)
         stages[entry.component] = open_pt2_stage(path / entry.file, model_in_file(entries, entry));
       else if (format == ExportFormat::Onnx)
@@ -294,8 +294,10 @@ struct Generator::State : DecodingSession {
     if (has_padding && is_decoder_prompt)
       fail("the decoder's prompts have several lengths; give prompts of one length");
     if (has_padding && !takes_mask())
-      fail("the prompts have several lengths, and the graphs take no attention_mask to tell padding by; give prompts of one "
-           "length, or export with an attention_mask among the inputs");
+      fail(
+          "the prompts have several lengths, and the graphs take no attention_mask to tell padding by; give prompts of "
+          "one "
+          "length, or export with an attention_mask among the inputs");
     const bool reads_ids = has_encoder() && encoder_reads_ids();
     if (!has_encoder() || reads_ids || !prompt.ids.empty()) std::tie(ids, mask) = padded_batch(prompt.ids, !reads_ids);
     if (has_encoder()) encode(reads_ids, prompt.ids.empty());
@@ -312,7 +314,8 @@ struct Generator::State : DecodingSession {
     return first;
   }
 
-  // Runs the encoder and sets what the decoder begins with: ids where the encoder reads something else, or its first token.
+  // Runs the encoder and sets what the decoder begins with: ids where the encoder reads something else, or its first
+  // token.
   void encode(bool reads_ids, bool has_no_ids) {
     if (reads_ids) {
       encoder_ids = ids;

@@ -25,7 +25,8 @@ void LogitsProcessors::apply(at::Tensor& scores, const std::vector<TokenIds>& se
   if (length < settings_.min_length || length - prompt_length_ < settings_.min_new_tokens)
     suppress(scores, settings_.eos_token_ids);
   if (settings_.forced_bos_token_id && length == 1) force(scores, {*settings_.forced_bos_token_id});
-  if (!settings_.forced_eos_token_ids.empty() && length == max_length_ - 1) force(scores, settings_.forced_eos_token_ids);
+  if (!settings_.forced_eos_token_ids.empty() && length == max_length_ - 1)
+    force(scores, settings_.forced_eos_token_ids);
   suppress(scores, settings_.suppress_tokens);
   // A forced first token is not the one that the list is about.
   const int64_t begin = prompt_length_ + (prompt_length_ <= 1 && settings_.forced_bos_token_id ? 1 : 0);
@@ -47,7 +48,8 @@ void LogitsProcessors::penalize_repetition(float* scores, int64_t vocabulary, co
                                            int64_t padding) const {
   const auto penalty = static_cast<float>(settings_.repetition_penalty);
   for (const int64_t token : std::set<int64_t>(sequence.begin() + padding, sequence.end()))
-    if (token >= 0 && token < vocabulary) scores[token] = scores[token] < 0 ? scores[token] * penalty : scores[token] / penalty;
+    if (token >= 0 && token < vocabulary)
+      scores[token] = scores[token] < 0 ? scores[token] * penalty : scores[token] / penalty;
 }
 
 void LogitsProcessors::ban_repeated_ngrams(float* scores, int64_t vocabulary, const TokenIds& sequence) const {

@@ -61,8 +61,8 @@ void check_prompt_inputs(const Prompt& prompt, const std::vector<std::string>& k
       throw Error(stage, "'" + name + "': tokens of the prompt are given as ids (--ids), not among the other inputs");
     if (is_made_here(name, reads_ids)) throw Error(stage, "'" + name + "' follows from the prompt's ids; leave it out");
     if (std::find(free.begin(), free.end(), name) == free.end())
-      throw Error(stage, "'" + name + "' is no input of the model" + did_you_mean(name, free) + "; besides ids it takes " +
-                             (list.empty() ? "none" : list));
+      throw Error(stage, "'" + name + "' is no input of the model" + did_you_mean(name, free) +
+                             "; besides ids it takes " + (list.empty() ? "none" : list));
     if (tensor.numel() == 0) throw Error(stage, "'" + name + "': expected values, got a tensor without elements");
   }
 }
@@ -71,8 +71,9 @@ void check_vocabulary(const Prompt& prompt, std::optional<int64_t> vocab_size) {
   for (const TokenIds& row : prompt.ids)
     for (const int64_t id : row)
       if (id < 0 || (vocab_size && id >= *vocab_size))
-        throw Error({.stage = "generation"}, "token " + std::to_string(id) + " of the prompt: expected ids from 0 to " +
-                                                 (vocab_size ? std::to_string(*vocab_size - 1) : "the vocabulary's last"));
+        throw Error({.stage = "generation"},
+                    "token " + std::to_string(id) + " of the prompt: expected ids from 0 to " +
+                        (vocab_size ? std::to_string(*vocab_size - 1) : "the vocabulary's last"));
 }
 
 }  // namespace transporters

@@ -158,7 +158,8 @@ class BeamSearch : Search {
       if (is_done || all_end) break;
       session_.reorder(at::tensor(sources, at::kLong));
     }
-    for (const Beams& beams : all) result_.tokens.push_back(beams.ended.empty() ? TokenIds() : beams.ended.front().tokens);
+    for (const Beams& beams : all)
+      result_.tokens.push_back(beams.ended.empty() ? TokenIds() : beams.ended.front().tokens);
     const bool every_row_ended =
         most_ > 0 && std::all_of(result_.tokens.begin(), result_.tokens.end(), [&](const TokenIds& tokens) {
           return !tokens.empty() && contains(settings_.eos_token_ids, tokens.back());
@@ -205,8 +206,8 @@ class BeamSearch : Search {
     return candidates;
   }
 
-  // Replaces the open beams by the best candidates that go on, and keeps those that end. Returns which beams the new ones
-  // continue.
+  // Replaces the open beams by the best candidates that go on, and keeps those that end. Returns which beams the new
+  // ones continue.
   std::vector<int64_t> advance(Beams& beams, const std::vector<Candidate>& candidates, int64_t length) const {
     const auto extended = [&](const Candidate& one) {
       TokenIds tokens = beams.open[static_cast<size_t>(one.beam)].tokens;
@@ -230,8 +231,8 @@ class BeamSearch : Search {
         if (static_cast<int64_t>(beams.ended.size()) > beams_) beams.ended.pop_back();
       }
     }
-    // Where nothing goes on (the length ends it, or a vocabulary smaller than the beams), places are filled with beams that
-    // no other is worse than.
+    // Where nothing goes on (the length ends it, or a vocabulary smaller than the beams), places are filled with beams
+    // that no other is worse than.
     if (open.empty()) {
       open.push_back(beams.open.front());
       sources.push_back(0);

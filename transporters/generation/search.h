@@ -48,16 +48,16 @@ class DecodingSession {
 
 // Where a search begins.
 struct SearchStart {
-  at::Tensor ids;            // [rows, count], the first to run
-  at::Tensor mask;           // 0 for padding in front
-  bool has_prefill = true;   // whether the first run is not one of the decode graph
+  at::Tensor ids;               // [rows, count], the first to run
+  at::Tensor mask;              // 0 for padding in front
+  bool has_prefill = true;      // whether the first run is not one of the decode graph
   std::optional<int64_t> room;  // new tokens at most
   std::string room_ends;        // what GenerateResult::stopped says then
   // What the clock of prefill_seconds counts from.
   std::chrono::steady_clock::time_point clock = std::chrono::steady_clock::now();
 
-  // There are places for `length` tokens of a sequence; `with_last` says whether the last new one, which is not run, needs
-  // one as well. Throws Error, with what to try, when the ids are more.
+  // There are places for `length` tokens of a sequence; `with_last` says whether the last new one, which is not run,
+  // needs one as well. Throws Error, with what to try, when the ids are more.
   void limit(int64_t length, bool with_last, const std::string& ends, const std::string& advice);
 };
 

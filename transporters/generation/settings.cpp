@@ -16,11 +16,21 @@ struct Unsupported {
   std::optional<double> neutral;
 };
 constexpr Unsupported kUnsupported[] = {
-    {"guidance_scale", 1.0},       {"encoder_repetition_penalty", 1.0}, {"encoder_no_repeat_ngram_size", 0.0},
-    {"num_beam_groups", 1.0},      {"penalty_alpha", 0.0},              {"dola_layers", {}},
-    {"sequence_bias", {}},         {"bad_words_ids", {}},               {"exponential_decay_length_penalty", {}},
-    {"watermarking_config", {}},   {"constraints", {}},                 {"force_words_ids", {}},
-    {"diversity_penalty", 0.0},    {"num_return_sequences", 1.0},       {"stop_strings", {}},
+    {"guidance_scale", 1.0},
+    {"encoder_repetition_penalty", 1.0},
+    {"encoder_no_repeat_ngram_size", 0.0},
+    {"num_beam_groups", 1.0},
+    {"penalty_alpha", 0.0},
+    {"dola_layers", {}},
+    {"sequence_bias", {}},
+    {"bad_words_ids", {}},
+    {"exponential_decay_length_penalty", {}},
+    {"watermarking_config", {}},
+    {"constraints", {}},
+    {"force_words_ids", {}},
+    {"diversity_penalty", 0.0},
+    {"num_return_sequences", 1.0},
+    {"stop_strings", {}},
 };
 
 bool changes_tokens(const Config& config, const Unsupported& field) {

@@ -46,8 +46,8 @@ struct GenerationSettings {
   void check_in_vocabulary(const std::string& key, const TokenIds& ids, const std::string& file) const;
 };
 
-// The token that a decoder begins with, by generation_config.json or config.json of the folder. Throws Error for one that
-// the vocabulary has not.
+// The token that a decoder begins with, by generation_config.json or config.json of the folder. Throws Error for one
+// that the vocabulary has not.
 std::optional<int64_t> decoder_start_token(const std::filesystem::path& folder);
 
 }  // namespace transporters

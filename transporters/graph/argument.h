@@ -34,8 +34,9 @@ using Values = std::vector<Value*>;
 
 // Integers, symbolic sizes and symbolic booleans are Exprs, alone and in lists; so a constant int is Expr(3).
 // Numbers in a Scalar or Tensor position keep their own type (int -> Expr, float -> double, bool -> bool).
-using Argument = std::variant<None, Value*, Values, Expr, std::vector<Expr>, double, std::vector<double>, bool,
-                              std::vector<bool>, std::string, std::vector<std::string>, ScalarType, Layout, MemoryFormat, Device>;
+using Argument =
+    std::variant<None, Value*, Values, Expr, std::vector<Expr>, double, std::vector<double>, bool, std::vector<bool>,
+                 std::string, std::vector<std::string>, ScalarType, Layout, MemoryFormat, Device>;
 
 struct NamedArgument {
   std::string name;  // the schema's name for it

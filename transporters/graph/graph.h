@@ -41,12 +41,12 @@ class Node {
   Value* tensor(std::string_view name) const;
   Value* tensor_or_null(std::string_view name) const;  // null for None
   const Values& tensors(std::string_view name) const;
-  Expr size(std::string_view name) const;                   // int or SymInt
-  int64_t integer(std::string_view name) const;             // a constant int
+  Expr size(std::string_view name) const;        // int or SymInt
+  int64_t integer(std::string_view name) const;  // a constant int
   std::optional<int64_t> integer_or_none(std::string_view name) const;
-  std::vector<Expr> sizes(std::string_view name) const;     // int[] or SymInt[]; a single int gives one element
+  std::vector<Expr> sizes(std::string_view name) const;  // int[] or SymInt[]; a single int gives one element
   std::vector<int64_t> integers(std::string_view name) const;
-  double real(std::string_view name) const;                 // float, or int converted
+  double real(std::string_view name) const;  // float, or int converted
   std::optional<double> real_or_none(std::string_view name) const;
   bool boolean(std::string_view name) const;
   std::string string(std::string_view name) const;
@@ -132,8 +132,15 @@ class Graph {
     explicit iterator(std::list<std::unique_ptr<Node>>::const_iterator it) : it_(it) {}
     Node& operator*() const { return **it_; }
     Node* operator->() const { return it_->get(); }
-    iterator& operator++() { ++it_; return *this; }
-    iterator operator++(int) { auto old = *this; ++it_; return old; }
+    iterator& operator++() {
+      ++it_;
+      return *this;
+    }
+    iterator operator++(int) {
+      auto old = *this;
+      ++it_;
+      return old;
+    }
     bool operator==(const iterator&) const = default;
 
    private:

@@ -31,9 +31,9 @@ struct InputSpec {
 // One output. Mutations come before user outputs, as torch.export orders them.
 struct OutputSpec {
   OutputKind kind = OutputKind::UserOutput;
-  Value* value = nullptr;       // null for a constant output: see `constant`
-  std::string target;           // buffer or user input that takes the value; for a user output its leaf path ("logits")
-  Argument constant = None{};   // None, number, string, or a symbolic size that is returned
+  Value* value = nullptr;      // null for a constant output: see `constant`
+  std::string target;          // buffer or user input that takes the value; for a user output its leaf path ("logits")
+  Argument constant = None{};  // None, number, string, or a symbolic size that is returned
 };
 
 // What a program is called with: named for keyword arguments, in order.

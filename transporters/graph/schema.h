@@ -14,7 +14,7 @@ enum class ArgumentKind : uint8_t {
   Tensor,
   TensorList,
   OptionalTensorList,
-  Int,     // int or SymInt
+  Int,  // int or SymInt
   IntList,
   Float,
   FloatList,
@@ -47,7 +47,7 @@ struct SchemaReturn {
 };
 
 struct OpSchema {
-  std::string name;      // "aten::add.Tensor"; the default overload has no suffix: "aten::relu"
+  std::string name;  // "aten::add.Tensor"; the default overload has no suffix: "aten::relu"
   std::vector<SchemaArgument> arguments;
   std::vector<SchemaReturn> returns;
   bool is_random = false;  // draws from a generator (tag nondeterministic_seeded)

@@ -17,7 +17,8 @@ std::optional<Linear> as_linear(const Expr& expr) {
   if (expr.kind() == symbolic::Kind::Equal) {
     const auto operands = expr.operands();
     for (size_t i = 0; i < 2; ++i)
-      if (operands[i].kind() == symbolic::Kind::Symbol && operands[1 - i].is(1)) return Linear{operands[i].name(), 1, 0};
+      if (operands[i].kind() == symbolic::Kind::Symbol && operands[1 - i].is(1))
+        return Linear{operands[i].name(), 1, 0};
   }
   if (expr.is_constant() || expr.type() != symbolic::Type::Integer) return std::nullopt;
   if (expr.kind() == symbolic::Kind::Symbol) return Linear{expr.name(), 1, 0};

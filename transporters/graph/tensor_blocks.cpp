@@ -6,8 +6,8 @@
 namespace transporters {
 namespace {
 
-// Copies rows x columns elements of `Size` bytes and the given strides (in bytes) to a row-major buffer. Tiles keep both
-// sides within the cache when the columns are the far-apart ones (a transposed weight).
+// Copies rows x columns elements of `Size` bytes and the given strides (in bytes) to a row-major buffer. Tiles keep
+// both sides within the cache when the columns are the far-apart ones (a transposed weight).
 template <size_t Size>
 void gather(char* to, const char* from, int64_t rows, int64_t columns, int64_t row_stride, int64_t column_stride) {
   constexpr int64_t kTile = 32;
@@ -28,15 +28,21 @@ void gather(char* to, const char* from, size_t element, int64_t rows, int64_t co
             int64_t column_stride) {
   const size_t row_size = static_cast<size_t>(columns) * element;
   if (column_stride == static_cast<int64_t>(element)) {
-    for (int64_t r = 0; r < rows; ++r) std::memcpy(to + static_cast<size_t>(r) * row_size, from + r * row_stride, row_size);
+    for (int64_t r = 0; r < rows; ++r)
+      std::memcpy(to + static_cast<size_t>(r) * row_size, from + r * row_stride, row_size);
     return;
   }
   switch (element) {
-    case 1: return gather<1>(to, from, rows, columns, row_stride, column_stride);
-    case 2: return gather<2>(to, from, rows, columns, row_stride, column_stride);
-    case 4: return gather<4>(to, from, rows, columns, row_stride, column_stride);
-    case 8: return gather<8>(to, from, rows, columns, row_stride, column_stride);
-    default: return gather<16>(to, from, rows, columns, row_stride, column_stride);  // complex128, the widest type
+    case 1:
+      return gather<1>(to, from, rows, columns, row_stride, column_stride);
+    case 2:
+      return gather<2>(to, from, rows, columns, row_stride, column_stride);
+    case 4:
+      return gather<4>(to, from, rows, columns, row_stride, column_stride);
+    case 8:
+      return gather<8>(to, from, rows, columns, row_stride, column_stride);
+    default:
+      return gather<16>(to, from, rows, columns, row_stride, column_stride);  // complex128, the widest type
   }
 }
 

@@ -8,8 +8,9 @@
 
 namespace transporters {
 
-// Calls f(bytes, size) with consecutive pieces of the row-major elements. A contiguous tensor is one piece, straight from
-// its memory; others are gathered in a buffer of about `block_size` bytes (at least one row of the last dimension).
+// Calls f(bytes, size) with consecutive pieces of the row-major elements. A contiguous tensor is one piece, straight
+// from its memory; others are gathered in a buffer of about `block_size` bytes (at least one row of the last
+// dimension).
 void for_each_block(const TensorData& data, size_t block_size, const std::function<void(const void*, size_t)>& f);
 
 }  // namespace transporters

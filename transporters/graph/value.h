@@ -53,7 +53,7 @@ class Value {
  public:
   const std::string& name() const { return name_; }
   Node* producer() const { return producer_; }
-  size_t index() const { return index_; }  // among the producer's outputs, or the graph's inputs
+  size_t index() const { return index_; }                 // among the producer's outputs, or the graph's inputs
   const std::vector<Use>& uses() const { return uses_; }  // graph outputs are not uses; see Graph::is_output
   Graph& graph() const { return *graph_; }
 

@@ -192,8 +192,8 @@ TreeSpec Cache::spec() const {
       updated += (i > own ? ", [" : "[") + std::to_string(i - own) + (layers[i]->is_filled() ? ", true]" : ", false]");
     const std::string cross = list(own, layers.size());
     spec.type = "transformers.cache_utils:EncoderDecoderCache";
-    spec.context = object(spec.type, R"({"self_attention_cache": )" + spec.context + R"(, "cross_attention_cache": )" + cross +
-                                         R"(, "is_updated": {"_t": "items", "v": [)" + updated + "]}}");
+    spec.context = object(spec.type, R"({"self_attention_cache": )" + spec.context + R"(, "cross_attention_cache": )" +
+                                         cross + R"(, "is_updated": {"_t": "items", "v": [)" + updated + "]}}");
   }
   spec.children.assign(leaf, TreeSpec::leaf());
   return spec;

@@ -17,8 +17,8 @@ class LayerNorm : public Module {
   double eps_;
 };
 
-// x / sqrt(mean(x^2) + eps) * scale, computed in float32 whatever the input's type; the result has the weight's, which is
-// the input's but where a sum has grown to float32.
+// x / sqrt(mean(x^2) + eps) * scale, computed in float32 whatever the input's type; the result has the weight's, which
+// is the input's but where a sum has grown to float32.
 class RMSNorm : public Module {
  public:
   enum class Scale {

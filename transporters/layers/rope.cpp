@@ -121,8 +121,8 @@ at::Tensor RotaryEmbedding::frequencies(const at::Tensor& position_ids) const {
 
 std::pair<at::Tensor, at::Tensor> RotaryEmbedding::forward(const at::Tensor& position_ids, at::ScalarType dtype) const {
   const ModuleScope scope(path());
-  const auto places = position_ids.dim() == 3 ? position_ids.index_select(0, axes_).permute({1, 2, 0})
-                                              : position_ids.unsqueeze(-1);
+  const auto places =
+      position_ids.dim() == 3 ? position_ids.index_select(0, axes_).permute({1, 2, 0}) : position_ids.unsqueeze(-1);
   const auto angles = places.to(at::kFloat) * frequencies(position_ids);
   const auto both = at::cat({angles, angles}, -1);
   auto cos = both.cos();
@@ -147,10 +147,13 @@ at::Tensor rotate(const at::Tensor& x, const at::Tensor& cos, const at::Tensor& 
   return dim == head_dim ? result : at::cat({result, x.narrow(3, dim, head_dim - dim)}, -1);
 }
 
-const Method<at::Tensor(const at::Tensor&, const at::Tensor&, const at::Tensor&)> apply("layers.rope.apply_rotary", rotate);
+const Method<at::Tensor(const at::Tensor&, const at::Tensor&, const at::Tensor&)> apply("layers.rope.apply_rotary",
+                                                                                        rotate);
 
 }  // namespace
 
-at::Tensor apply_rotary(const at::Tensor& x, const at::Tensor& cos, const at::Tensor& sin) { return apply(x, cos, sin); }
+at::Tensor apply_rotary(const at::Tensor& x, const at::Tensor& cos, const at::Tensor& sin) {
+  return apply(x, cos, sin);
+}
 
 }  // namespace transporters

@@ -33,9 +33,7 @@ at::Tensor StaticLayer::positions(const c10::SymInt& count) const {
   return at::arange(count, at::kLong).unsqueeze(0) + length_;
 }
 
-std::pair<c10::SymInt, c10::SymInt> StaticLayer::mask_sizes(const c10::SymInt&) const {
-  return {keys_.sym_size(2), 0};
-}
+std::pair<c10::SymInt, c10::SymInt> StaticLayer::mask_sizes(const c10::SymInt&) const { return {keys_.sym_size(2), 0}; }
 
 std::vector<NamedTensor> StaticLayer::tensors() const {
   return {{"keys", keys_}, {"values", values_}, {"cumulative_length", length_}};
@@ -58,7 +56,8 @@ std::string number_json(const char* name, int64_t value) {
 // What a layer has once its buffers are made, after `more`.
 std::string buffers_json(const std::string& more, int64_t batch, int64_t heads, int64_t head_dim) {
   return ", " + more + R"("device": {"_t": "device", "s": "cpu"})" + number_json("batch_size", batch) +
-         number_json("num_heads", heads) + number_json("v_head_dim", head_dim) + number_json("k_head_dim", head_dim) + "}";
+         number_json("num_heads", heads) + number_json("v_head_dim", head_dim) + number_json("k_head_dim", head_dim) +
+         "}";
 }
 
 }  // namespace
@@ -70,7 +69,11 @@ std::string StaticLayer::state_json(size_t first_leaf) const {
 }
 
 StaticCrossLayer::StaticCrossLayer(int64_t batch, int64_t heads, int64_t length, int64_t head_dim)
-    : length_(at::scalar_tensor(0, at::kLong)), batch_(batch), heads_(heads), max_length_(length), head_dim_(head_dim) {}
+    : length_(at::scalar_tensor(0, at::kLong)),
+      batch_(batch),
+      heads_(heads),
+      max_length_(length),
+      head_dim_(head_dim) {}
 
 std::pair<at::Tensor, at::Tensor> StaticCrossLayer::update(const at::Tensor& keys, const at::Tensor& values,
                                                            const std::optional<c10::SymInt>&) {
@@ -119,8 +122,8 @@ std::pair<at::Tensor, at::Tensor> StaticSlidingWindowLayer::update(const at::Ten
     const auto place = at::where(positions.lt(length_), positions - start, positions - length_ + size);
     return at::clamp_max(place, size + count - 1);
   };
-  const auto seen = place_of(at::clamp_min(length_ - (size - 1), 0) +
-                             at::arange(visible.value_or(size + count - 1), at::kLong));
+  const auto seen =
+      place_of(at::clamp_min(length_ - (size - 1), 0) + at::arange(visible.value_or(size + count - 1), at::kLong));
   const auto kept = place_of(at::clamp_min(after - size, 0) + at::arange(size, at::kLong));
   const auto all_keys = at::cat({keys_, keys}, 2);
   const auto all_values = at::cat({values_, values}, 2);

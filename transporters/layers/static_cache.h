@@ -60,8 +60,8 @@ class StaticSlidingWindowLayer : public StaticLayer {
   bool holds_all_;    // the window is no smaller than the cache
 };
 
-// A StaticLayer for an encoder's states. It has as many places as there are states, so that they are its buffers, and none
-// before they come.
+// A StaticLayer for an encoder's states. It has as many places as there are states, so that they are its buffers, and
+// none before they come.
 class StaticCrossLayer : public CacheLayer {
  public:
   // For an encoder of `length` states in the sample.

@@ -2,67 +2,27 @@
 
 #include <ATen/ATen.h>
 
-#include <cmath>
-
 #include "transporters/error.h"
-#include "transporters/layers/activations.h"
-#include "transporters/layers/linear.h"
 #include "transporters/layers/mlp.h"
 #include "transporters/layers/norm.h"
+#include "transporters/models/image_encoder.h"
+#include "transporters/models/make_model.h"
 #include "transporters/models/multimodal.h"
 
 namespace transporters {
 namespace {
 
-struct ClipVisionSettings {
-  explicit ClipVisionSettings(const Config& config)
-      : hidden_size(config.positive("hidden_size", 768)),
-        intermediate_size(config.positive("intermediate_size", 3072)),
-        num_layers(config.positive("num_hidden_layers", 12)),
-        num_heads(config.positive("num_attention_heads", 12)),
-        channels(config.positive("num_channels", 3)),
-        image(config.positive_pair("image_size", 224)),
-        patch(config.positive_pair("patch_size", 32)),
-        eps(config.non_negative_real("layer_norm_eps", 1e-5)),
-        activation(transporters::activation(config, "hidden_act", "quick_gelu")) {
-    if (hidden_size % num_heads != 0)
-      config.fail("hidden_size", "expected a multiple of num_attention_heads (" + std::to_string(num_heads) +
-                                     "), got " + std::to_string(hidden_size));
-    if (image.first < patch.first || image.second < patch.second)
-      config.fail("patch_size", "expected at most the image's size (" + std::to_string(image.first) + " x " +
-                                    std::to_string(image.second) + "), got " + std::to_string(patch.first) + " x " +
-                                    std::to_string(patch.second));
-  }
+using Settings = ImageEncoderSettings;
 
-  int64_t num_patches() const { return (image.first / patch.first) * (image.second / patch.second); }
-
-  int64_t hidden_size, intermediate_size, num_layers, num_heads, channels;
-  std::pair<int64_t, int64_t> image, patch;  // height, width
-  double eps;
-  Activation activation;
-};
+Settings settings_of(const Config& config) {
+  return {config, /*patch_size=*/32, /*layer_norm_eps=*/1e-5, "quick_gelu"};
+}
 
 class ClipVisionEmbeddings : public Module {
  public:
-  // A convolution whose kernel and stride are the patch.
-  class PatchEmbedding : public Module {
-   public:
-    PatchEmbedding(const Weights& weights, const ClipVisionSettings& s) : Module(weights), patch_(s.patch) {
-      weight = parameter(weights, "weight", {s.hidden_size, s.channels, s.patch.first, s.patch.second});
-    }
-    at::Tensor forward(const at::Tensor& pixels) const {
-      const ModuleScope scope(path());
-      return at::conv2d(pixels, weight, {}, {patch_.first, patch_.second}).flatten(2).transpose(1, 2);
-    }
-    at::Tensor weight;
-
-   private:
-    std::pair<int64_t, int64_t> patch_;
-  };
-
-  ClipVisionEmbeddings(const Weights& weights, const ClipVisionSettings& s) : Module(weights), s_(s) {
+  ClipVisionEmbeddings(const Weights& weights, const Settings& s) : Module(weights), s_(s) {
     class_embedding = parameter(weights, "class_embedding", {s.hidden_size});
-    patch_embedding = member<PatchEmbedding>(weights, "patch_embedding", s);
+    patch_embedding = member<PatchProjection>(weights, "patch_embedding", s, /*with_bias=*/false);
     position_embedding = member<Embedding>(weights, "position_embedding", s.num_patches() + 1, s.hidden_size);
   }
 
@@ -75,39 +35,26 @@ class ClipVisionEmbeddings : public Module {
   }
 
  private:
-  ClipVisionSettings s_;
+  Settings s_;
   at::Tensor class_embedding;
-  std::shared_ptr<PatchEmbedding> patch_embedding;
+  std::shared_ptr<PatchProjection> patch_embedding;
   std::shared_ptr<Embedding> position_embedding;
 };
 
-class ClipAttention : public Module {
+class ClipAttention : public ImageAttention {
  public:
-  ClipAttention(const Weights& weights, const ModelContext& context, const ClipVisionSettings& s)
-      : Module(weights), heads_(s.num_heads), head_dim_(s.hidden_size / s.num_heads) {
-    arguments_ = {context.attention, 1.0 / std::sqrt(static_cast<double>(head_dim_))};
-    k_proj = member<Linear>(weights, "k_proj", s.hidden_size, s.hidden_size);
-    v_proj = member<Linear>(weights, "v_proj", s.hidden_size, s.hidden_size);
-    q_proj = member<Linear>(weights, "q_proj", s.hidden_size, s.hidden_size);
-    out_proj = member<Linear>(weights, "out_proj", s.hidden_size, s.hidden_size);
+  ClipAttention(const Weights& weights, const ModelContext& context, const Settings& s)
+      : ImageAttention(weights, context, s) {
+    key = member<Linear>(weights, "k_proj", s.hidden_size, s.hidden_size);
+    value = member<Linear>(weights, "v_proj", s.hidden_size, s.hidden_size);
+    query = member<Linear>(weights, "q_proj", s.hidden_size, s.hidden_size);
+    output = member<Linear>(weights, "out_proj", s.hidden_size, s.hidden_size);
   }
-  at::Tensor forward(const at::Tensor& x) const {
-    const ModuleScope scope(path());
-    const auto heads = [&](const Linear& projection) {
-      return split_heads(projection.forward(x), heads_, head_dim_).transpose(1, 2);
-    };
-    return out_proj->forward(attention(heads(*q_proj), heads(*k_proj), heads(*v_proj), {}, arguments_));
-  }
-
- private:
-  std::shared_ptr<Linear> k_proj, v_proj, q_proj, out_proj;
-  int64_t heads_, head_dim_;
-  AttentionArguments arguments_;
 };
 
 class ClipEncoderLayer : public Module {
  public:
-  ClipEncoderLayer(const Weights& weights, const ModelContext& context, const ClipVisionSettings& s) : Module(weights) {
+  ClipEncoderLayer(const Weights& weights, const ModelContext& context, const Settings& s) : Module(weights) {
     self_attn = member<ClipAttention>(weights, "self_attn", context, s);
     layer_norm1 = member<LayerNorm>(weights, "layer_norm1", s.hidden_size, s.eps);
     mlp = member<MLP<Linear>>(weights, "mlp", "fc1", "fc2", s.hidden_size, s.intermediate_size, s.activation);
@@ -127,7 +74,7 @@ class ClipEncoderLayer : public Module {
 
 class ClipEncoder : public Module {
  public:
-  ClipEncoder(const Weights& weights, const ModelContext& context, const ClipVisionSettings& s) : Module(weights) {
+  ClipEncoder(const Weights& weights, const ModelContext& context, const Settings& s) : Module(weights) {
     layers = members<ClipEncoderLayer>(weights, "layers", s.num_layers, [&](const Weights& w, int64_t) {
       return std::make_shared<ClipEncoderLayer>(w, context, s);
     });
@@ -138,7 +85,7 @@ class ClipEncoder : public Module {
 class ClipVisionTower : public ClipVisionModel {
  public:
   ClipVisionTower(const Weights& weights, const ModelContext& context)
-      : ClipVisionModel(weights, context, "CLIPVisionModel"), s_(context.config) {
+      : ClipVisionModel(weights, context, "CLIPVisionModel"), s_(settings_of(context.config)) {
     embeddings = member<ClipVisionEmbeddings>(weights, "embeddings", s_);
     // The name has its error in all checkpoints.
     pre_layrnorm = member<LayerNorm>(weights, "pre_layrnorm", s_.hidden_size, s_.eps);
@@ -175,7 +122,7 @@ class ClipVisionTower : public ClipVisionModel {
   }
 
  private:
-  ClipVisionSettings s_;
+  Settings s_;
   std::shared_ptr<ClipVisionEmbeddings> embeddings;
   std::shared_ptr<LayerNorm> pre_layrnorm, post_layernorm;
   std::shared_ptr<ClipEncoder> encoder_;
@@ -188,14 +135,7 @@ std::vector<ModelClass> clip_vision_classes() {
   naming.is_base = true;
   // Where the tower was a member of a member, before transformers 5.
   naming.renames = {{"^vision_model.", ""}};
-  return {{"CLIPVisionModel",
-           Task::Base,
-           naming,
-           {},
-           false,
-           [](const Weights& weights, const ModelContext& context) -> std::shared_ptr<PreTrainedModel> {
-             return std::make_shared<ClipVisionTower>(weights, context);
-           }}};
+  return {{"CLIPVisionModel", Task::Base, naming, {}, false, make_model<ClipVisionTower>}};
 }
 
 }  // namespace transporters

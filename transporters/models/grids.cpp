@@ -118,7 +118,8 @@ void GridTokens::check(const NamedValues& inputs) const {
       continue;
     }
     if (grids.dim() != 2 || grids.sym_size(1).maybe_as_int() != 3 || !at::isIntegralType(grids.scalar_type(), false))
-      fail("expected integers [images, 3], got " + std::to_string(grids.dim()) + " axes of " + c10::toString(grids.scalar_type()));
+      fail("expected integers [images, 3], got " + std::to_string(grids.dim()) + " axes of " +
+           c10::toString(grids.scalar_type()));
     if (is_traced(grids)) continue;
     const at::Tensor whole = grids.to(at::kLong).contiguous();
     int64_t patches = 0;

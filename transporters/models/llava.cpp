@@ -5,6 +5,7 @@
 #include "transporters/error.h"
 #include "transporters/layers/activations.h"
 #include "transporters/models/clip.h"
+#include "transporters/models/make_model.h"
 #include "transporters/models/multimodal.h"
 
 namespace transporters {
@@ -118,10 +119,10 @@ class LlavaModel : public Module {
   LlavaSettings s_;
 };
 
-class LlavaForConditionalGeneration : public PreTrainedModel {
+class LlavaForConditionalGeneration : public ImageTextModel {
  public:
   LlavaForConditionalGeneration(const Weights& weights, const ModelContext& context)
-      : PreTrainedModel(weights, context, "LlavaForConditionalGeneration"), s_(context.config) {
+      : ImageTextModel(weights, context, "LlavaForConditionalGeneration"), s_(context.config) {
     model = member<LlavaModel>(weights, "model", context, s_);
     lm_head = member<LinearModel>(weights, "lm_head", context, s_.text.positive("hidden_size", 4096),
                                   s_.text.positive("vocab_size", 32000));
@@ -130,12 +131,8 @@ class LlavaForConditionalGeneration : public PreTrainedModel {
   // Without transformers' "image_outputs", which are what the part "image_encoder" gives.
   ModelOutput forward(const ModelInputs& inputs) const override {
     check_inputs(inputs);
-    const auto result = model->language_model->forward(model->language_inputs(inputs));
-    ModelOutput output("transformers.models.llava.modeling_llava.LlavaCausalLMOutputWithPast");
-    const auto hidden = last_tokens(result.tensor("last_hidden_state"), inputs.logits_to_keep);
-    output.set("logits", lm_head->forward(hidden));
-    if (const Cache* cache = result.cache()) output.set("cache", *cache);
-    return output;
+    return run_language_model(model->language_inputs(inputs), *lm_head, inputs.logits_to_keep,
+                              "transformers.models.llava.modeling_llava.LlavaCausalLMOutputWithPast");
   }
 
   std::vector<InputInfo> inputs() const override {
@@ -156,15 +153,6 @@ class LlavaForConditionalGeneration : public PreTrainedModel {
     return {{"input_ids", ids}, {"pixel_values", pixels}, {"attention_mask", at::ones_like(ids)}};
   }
 
-  bool generates() const override { return true; }
-  at::Tensor embed(const at::Tensor& ids) const override { return model->language_model->embed(ids); }
-  std::optional<Cache> empty_cache() const override { return model->language_model->empty_cache(); }
-  std::optional<Cache> static_cache(int64_t batch, int64_t length) const override {
-    return model->language_model->static_cache(batch, length);
-  }
-  std::vector<std::string> mask_kinds() const override { return model->language_model->mask_kinds(); }
-  std::optional<PositionTable> position_table() const override { return model->language_model->position_table(); }
-
   std::vector<ModelPart> parts(const ModelInputs& inputs) const override {
     const auto pixels = inputs.tensor("pixel_values");
     if (!pixels.defined()) return {};
@@ -177,6 +165,9 @@ class LlavaForConditionalGeneration : public PreTrainedModel {
             {"language_model", model->language_model, text},
             {"lm_head", lm_head, {{"input", hidden}}}};
   }
+
+ protected:
+  const PreTrainedModel& language_model() const override { return *model->language_model; }
 
  private:
   LlavaSettings s_;
@@ -208,9 +199,7 @@ std::vector<ModelClass> llava_classes() {
            naming,
            {{"lm_head.weight", "model.language_model.embed_tokens.weight"}},
            false,
-           [](const Weights& weights, const ModelContext& context) -> std::shared_ptr<PreTrainedModel> {
-             return std::make_shared<LlavaForConditionalGeneration>(weights, context);
-           }}};
+           make_model<LlavaForConditionalGeneration>}};
 }
 
 }  // namespace transporters

@@ -8,6 +8,7 @@
 #include "transporters/layers/norm.h"
 #include "transporters/layers/recurrence.h"
 #include "transporters/layers/state_cache.h"
+#include "transporters/models/make_model.h"
 
 namespace transporters {
 namespace {
@@ -249,22 +250,13 @@ std::vector<ModelClass> mamba_classes() {
   WeightStore::Naming base = naming;
   base.is_base = true;
   return {
-      {"MambaModel",
-       Task::Base,
-       base,
-       {},
-       true,
-       [](const Weights& weights, const ModelContext& context) -> std::shared_ptr<PreTrainedModel> {
-         return std::make_shared<MambaModel>(weights, context);
-       }},
+      {"MambaModel", Task::Base, base, {}, true, make_model<MambaModel>},
       {"MambaForCausalLM",
        Task::CausalLM,
        naming,
        {{"lm_head.weight", "backbone.embeddings.weight"}},
        true,
-       [](const Weights& weights, const ModelContext& context) -> std::shared_ptr<PreTrainedModel> {
-         return std::make_shared<MambaForCausalLM>(weights, context);
-       }},
+       make_model<MambaForCausalLM>},
   };
 }
 

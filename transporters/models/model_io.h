@@ -19,7 +19,8 @@ namespace transporters {
 // Tensors by name, such as a mask for each kind of attention, or a model's output that is another's input.
 struct TensorDict {
   std::vector<NamedTensor> entries;
-  // The dotted path of a transformers ModelOutput; "" for a dictionary; kTuple for a tuple, whose entries are "0", "1", ...
+  // The dotted path of a transformers ModelOutput; "" for a dictionary; kTuple for a tuple, whose entries are "0", "1",
+  // ...
   std::string type = {};
   // Undefined when there is none.
   at::Tensor find(const std::string& name) const;

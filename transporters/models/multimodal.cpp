@@ -29,7 +29,8 @@ void check_images(const Config& config, const NamedValues& inputs) {
   const bool has_token = config.has("image_token_id") || config.has("image_token_index");
   if (!pixels.defined() || !ids.defined() || !has_token) return;
   const int64_t token = image_token(config), got = ids.eq(token).sum().item<int64_t>();
-  const bool is_counted = type == "llava" && config.object("vision_config").string("model_type", "") == "clip_vision_model";
+  const bool is_counted =
+      type == "llava" && config.object("vision_config").string("model_type", "") == "clip_vision_model";
   const int64_t expected = is_counted ? llava_image_tokens(config) * pixels.size(0) : 1;
   if (is_counted ? got != expected : got == 0)
     throw Error({.stage = "inputs"}, "'input_ids': expected " + std::to_string(expected) + " of the token " +
@@ -119,6 +120,15 @@ std::vector<InputInfo> LinearModel::inputs() const { return {{"input", dtype(), 
 
 ModelInputs LinearModel::example_inputs(int64_t batch, int64_t sequence) const {
   return {{"input", example_pixels({batch, sequence, weight.size(1)}, dtype())}};
+}
+
+ModelOutput ImageTextModel::run_language_model(const ModelInputs& text, const LinearModel& head, int64_t logits_to_keep,
+                                               const std::string& output_class) const {
+  const auto result = language_model().forward(text);
+  ModelOutput output(output_class);
+  output.set("logits", head.forward(last_tokens(result.tensor("last_hidden_state"), logits_to_keep)));
+  if (const Cache* cache = result.cache()) output.set("cache", *cache);
+  return output;
 }
 
 std::shared_ptr<PreTrainedModel> make_part(const Weights& weights, const ModelContext& context, const Config& part,

@@ -11,7 +11,8 @@
 
 namespace transporters {
 
-// Throws Error unless the axis of the input has that size; a dynamic one is thereby known to have it. `what` names the axis
+// Throws Error unless the axis of the input has that size; a dynamic one is thereby known to have it. `what` names the
+// axis
 // ("height"), `advice` is what to try.
 void expect_size(const at::Tensor& input, const std::string& name, int64_t axis, int64_t expected,
                  const std::string& what, const std::string& advice);
@@ -54,6 +55,26 @@ class LinearModel : public PreTrainedModel {
 
  private:
   at::Tensor weight;
+};
+
+// A model of images and text that generates with its language model.
+class ImageTextModel : public PreTrainedModel {
+ public:
+  using PreTrainedModel::PreTrainedModel;
+  bool generates() const override { return true; }
+  at::Tensor embed(const at::Tensor& ids) const override { return language_model().embed(ids); }
+  std::optional<Cache> empty_cache() const override { return language_model().empty_cache(); }
+  std::optional<Cache> static_cache(int64_t batch, int64_t length) const override {
+    return language_model().static_cache(batch, length);
+  }
+  std::vector<std::string> mask_kinds() const override { return language_model().mask_kinds(); }
+  std::optional<PositionTable> position_table() const override { return language_model().position_table(); }
+
+ protected:
+  virtual const PreTrainedModel& language_model() const = 0;
+  // The logits and cache of a call, as transformers' class `output` has them.
+  ModelOutput run_language_model(const ModelInputs& text, const LinearModel& head, int64_t logits_to_keep,
+                                 const std::string& output) const;
 };
 
 // The base model of that type for a part of the config ("text_config"). Throws Error for a type without one.

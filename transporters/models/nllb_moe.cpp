@@ -28,7 +28,8 @@ struct RouterSettings {
     dtype = *type;
     const std::string policy = config.string("second_expert_policy", "all");
     if (policy != "all")
-      config.fail("second_expert_policy", "is '" + policy + "': experts chosen at random can't be exported; expected 'all'");
+      config.fail("second_expert_policy",
+                  "is '" + policy + "': experts chosen at random can't be exported; expected 'all'");
     if (experts < 2) config.fail("num_experts", "expected 2 at least, got 1");
   }
 
@@ -55,9 +56,9 @@ class NllbMoeRouter : public Module {
     const ModuleScope scope(path());
     const auto type = x.scalar_type();
     // transformers casts the classifier itself, once and for all; here its weights are cast where they are used.
-    const auto logits = at::linear(x.to(r_.dtype), classifier->weight.to(r_.dtype),
-                                   classifier->bias.defined() ? std::optional<at::Tensor>(classifier->bias.to(r_.dtype))
-                                                              : std::nullopt);
+    const auto logits = at::linear(
+        x.to(r_.dtype), classifier->weight.to(r_.dtype),
+        classifier->bias.defined() ? std::optional<at::Tensor>(classifier->bias.to(r_.dtype)) : std::nullopt);
     const auto scores = at::softmax(logits, -1, r_.dtype).to(type);
     const auto experts = at::arange(r_.experts, at::kLong);
     auto is_first = scores.argmax(-1, /*keepdim=*/true).eq(experts);

@@ -18,8 +18,7 @@ void PreTrainedModel::check_inputs(const ModelInputs& inputs) const {
     throw Error(architecture_ + " has no input '" + name + "'" + did_you_mean(name, known) + "; it takes " + list);
   }
   const auto table = position_table();
-  const bool has_positions =
-      inputs.find("position_ids") != nullptr || inputs.find("decoder_position_ids") != nullptr;
+  const bool has_positions = inputs.find("position_ids") != nullptr || inputs.find("decoder_position_ids") != nullptr;
   if (table && !has_positions) check_length(inputs, *table);
 }
 

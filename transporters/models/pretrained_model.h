@@ -71,19 +71,19 @@ class PreTrainedModel : public Module {
   virtual std::optional<Cache> empty_cache() const { return std::nullopt; }
   // The same with layers of fixed size, for `length` tokens of `batch` sequences; nullopt for models that have none.
   virtual std::optional<Cache> static_cache(int64_t /*batch*/, int64_t /*length*/) const { return std::nullopt; }
-  // Kinds of attention that ready masks are given for, by transformers' names (kFullMask, kSlidingMask), in a dictionary;
-  // empty for models that take one for all.
+  // Kinds of attention that ready masks are given for, by transformers' names (kFullMask, kSlidingMask), in a
+  // dictionary; empty for models that take one for all.
   virtual std::vector<std::string> mask_kinds() const { return {}; }
   // The part that reads the prompt, of models that have an encoder for it; null otherwise. Its output is their input
   // "encoder_outputs".
   virtual std::shared_ptr<PreTrainedModel> encoder() const { return nullptr; }
-  // The parts, in the order that they run in, with what they are called with while forward(inputs) runs; empty for models
-  // that are one graph.
+  // The parts, in the order that they run in, with what they are called with while forward(inputs) runs; empty for
+  // models that are one graph.
   virtual std::vector<ModelPart> parts(const ModelInputs& /*inputs*/) const { return {}; }
   // What "inputs_embeds" stands for: the embeddings of token ids. Throws Error for a model without.
   virtual at::Tensor embed(const at::Tensor& ids) const;
-  // While generating: "attention_mask" of a call with the last `count` of the tokens that `mask`, [batch, tokens], tells
-  // the padding of; undefined for none.
+  // While generating: "attention_mask" of a call with the last `count` of the tokens that `mask`, [batch, tokens],
+  // tells the padding of; undefined for none.
   virtual at::Tensor generation_mask(const at::Tensor& mask, int64_t /*count*/) const { return mask; }
   // While generating: "position_ids" of a call with the last `count` of the tokens that `mask`, [batch, tokens], tells
   // the padding of. `first` is what the first call was given.

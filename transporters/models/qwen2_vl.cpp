@@ -11,6 +11,7 @@
 #include "transporters/layers/rope.h"
 #include "transporters/models/decoder.h"
 #include "transporters/models/grids.h"
+#include "transporters/models/make_model.h"
 #include "transporters/models/multimodal.h"
 
 namespace transporters {
@@ -303,10 +304,10 @@ class Qwen2VLModel : public Module {
   Qwen2VLSettings s_;
 };
 
-class Qwen2VLForConditionalGeneration : public PreTrainedModel {
+class Qwen2VLForConditionalGeneration : public ImageTextModel {
  public:
   Qwen2VLForConditionalGeneration(const Weights& weights, const ModelContext& context)
-      : PreTrainedModel(weights, context, "Qwen2VLForConditionalGeneration"), s_(context.config) {
+      : ImageTextModel(weights, context, "Qwen2VLForConditionalGeneration"), s_(context.config) {
     model = member<Qwen2VLModel>(weights, "model", context, s_);
     lm_head = member<LinearModel>(weights, "lm_head", context, s_.hidden_size, s_.vocab_size);
   }
@@ -314,11 +315,8 @@ class Qwen2VLForConditionalGeneration : public PreTrainedModel {
   // Without transformers' "image_outputs" and "video_outputs", which are what the part "image_encoder" gives.
   ModelOutput forward(const ModelInputs& inputs) const override {
     check_inputs(inputs);
-    const auto result = model->language_model->forward(model->language_inputs(inputs));
-    ModelOutput output("MultimodalCausalLMOutputWithPast");
-    output.set("logits", lm_head->forward(last_tokens(result.tensor("last_hidden_state"), inputs.logits_to_keep)));
-    if (const Cache* cache = result.cache()) output.set("cache", *cache);
-    return output;
+    return run_language_model(model->language_inputs(inputs), *lm_head, inputs.logits_to_keep,
+                              "MultimodalCausalLMOutputWithPast");
   }
 
   std::vector<InputInfo> inputs() const override {
@@ -346,14 +344,6 @@ class Qwen2VLForConditionalGeneration : public PreTrainedModel {
             {"mm_token_type_ids", s_.tokens.types(ids)}};
   }
 
-  bool generates() const override { return true; }
-  at::Tensor embed(const at::Tensor& ids) const override { return model->language_model->embed(ids); }
-  std::optional<Cache> empty_cache() const override { return model->language_model->empty_cache(); }
-  std::optional<Cache> static_cache(int64_t batch, int64_t length) const override {
-    return model->language_model->static_cache(batch, length);
-  }
-  std::vector<std::string> mask_kinds() const override { return model->language_model->mask_kinds(); }
-
   // Those of text, then those in time, height and width: [4, rows, count].
   at::Tensor generation_positions(const at::Tensor& mask, int64_t count, const ModelInputs& first) const override {
     return s_.tokens.positions_of_call(mask, count, first);
@@ -369,6 +359,9 @@ class Qwen2VLForConditionalGeneration : public PreTrainedModel {
         {"language_model", model->language_model, text},
         {"lm_head", lm_head, {{"input", hidden}}}};
   }
+
+ protected:
+  const PreTrainedModel& language_model() const override { return *model->language_model; }
 
  private:
   Qwen2VLSettings s_;
@@ -397,9 +390,7 @@ std::vector<ModelClass> qwen2_vl_classes() {
            naming,
            {{"lm_head.weight", "model.language_model.embed_tokens.weight"}},
            false,
-           [](const Weights& weights, const ModelContext& context) -> std::shared_ptr<PreTrainedModel> {
-             return std::make_shared<Qwen2VLForConditionalGeneration>(weights, context);
-           }}};
+           make_model<Qwen2VLForConditionalGeneration>}};
 }
 
 }  // namespace transporters

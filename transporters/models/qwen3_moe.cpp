@@ -22,7 +22,8 @@ DecoderSettings settings(const Config& config) {
   if (config.boolean("use_sliding_window", false))
     s.windows.assign(s.windows.size(), config.positive("sliding_window", 4096));
   ExpertSettings experts;
-  experts.count = config.has("num_local_experts") ? config.positive("num_local_experts") : config.positive("num_experts", 128);
+  experts.count =
+      config.has("num_local_experts") ? config.positive("num_local_experts") : config.positive("num_experts", 128);
   experts.per_token = config.positive("num_experts_per_tok", 8);
   experts.intermediate_size = config.positive("moe_intermediate_size", 768);
   experts.normalize = config.boolean("norm_topk_prob", false);

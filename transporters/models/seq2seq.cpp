@@ -45,8 +45,8 @@ Seq2SeqSettings Seq2SeqSettings::from_config(const Config& config, const Seq2Seq
   s.decoder = stack_from_config(config, "decoder", s.hidden_size, s.decoder);
   s.pad_token_id = config.integer("pad_token_id", s.pad_token_id);
   if (s.positions == Positions::Sinusoidal && (s.hidden_size % 2 != 0 || s.hidden_size < 4))
-    config.fail("d_model", "expected an even number from 4 on, half sines and half cosines; got " +
-                               std::to_string(s.hidden_size));
+    config.fail("d_model",
+                "expected an even number from 4 on, half sines and half cosines; got " + std::to_string(s.hidden_size));
   return s;
 }
 
@@ -162,7 +162,8 @@ std::optional<Cache> Seq2SeqPreTrainedModel::static_cache(int64_t batch, int64_t
   const auto& decoder = settings_.decoder;
   const int64_t head_dim = settings_.hidden_size / decoder.heads;
   const auto layers = static_cast<size_t>(decoder.layers);
-  Cache cache = Cache::fixed(std::vector<std::optional<int64_t>>(layers), batch, decoder.heads, length, head_dim, dtype());
+  Cache cache =
+      Cache::fixed(std::vector<std::optional<int64_t>>(layers), batch, decoder.heads, length, head_dim, dtype());
   cache.add_cross_layers(layers, batch, decoder.heads, 0, head_dim);
   return cache;
 }

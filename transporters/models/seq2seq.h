@@ -43,9 +43,9 @@ struct Seq2SeqSettings {
   double embedding_scale = 1.0;
   Activation activation = nullptr;
   Positions positions = Positions::Learned;
-  int64_t position_offset = 0;  // of learned positions
+  int64_t position_offset = 0;                           // of learned positions
   std::string position_key = "max_position_embeddings";  // of config.json, about the decoder
-  int64_t pad_token_id = 1;     // sinusoidal positions count the other tokens
+  int64_t pad_token_id = 1;                              // sinusoidal positions count the other tokens
   // Norms come before what they are for, and one more after the last layer; otherwise after it, and one more before the
   // first layer.
   bool norms_first = false;
@@ -84,7 +84,8 @@ class Seq2SeqAttention : public Module {
 
  private:
   at::Tensor split(const at::Tensor& x) const;
-  at::Tensor attend(const at::Tensor& x, const at::Tensor& keys, const at::Tensor& values, const at::Tensor& mask) const;
+  at::Tensor attend(const at::Tensor& x, const at::Tensor& keys, const at::Tensor& values,
+                    const at::Tensor& mask) const;
 
   int64_t heads_, head_dim_;
   double query_scale_ = 1.0;
@@ -123,8 +124,10 @@ class Seq2SeqEmbeddings {
   Seq2SeqEmbeddings() = default;
   Seq2SeqEmbeddings(const Seq2SeqSettings& settings, std::shared_ptr<Embedding> words,
                     std::shared_ptr<Embedding> learned_positions);
-  // Of `ids` [batch, tokens], or of their `embeds` when those are given. `positions` may be undefined; `past` may be null.
-  at::Tensor forward(const at::Tensor& ids, at::Tensor embeds, const at::Tensor& positions, const CacheLayer* past) const;
+  // Of `ids` [batch, tokens], or of their `embeds` when those are given. `positions` may be undefined; `past` may be
+  // null.
+  at::Tensor forward(const at::Tensor& ids, at::Tensor embeds, const at::Tensor& positions,
+                     const CacheLayer* past) const;
 
  private:
   at::Tensor sinusoidal(const at::Tensor& ids, const at::Tensor& embeds, const CacheLayer* past) const;
@@ -234,8 +237,8 @@ class Seq2SeqForConditionalGeneration : public Seq2SeqWithHead {
   at::Tensor final_logits_bias_;  // [1, vocabulary]; undefined in models without one
 };
 
-// PREFIXModel and PREFIXForConditionalGeneration. The projection to tokens has the name `head`, and is tied to the table
-// `words` of the base model.
+// PREFIXModel and PREFIXForConditionalGeneration. The projection to tokens has the name `head`, and is tied to the
+// table `words` of the base model.
 std::vector<ModelClass> seq2seq_classes(Seq2SeqSettings (*settings)(const Config&), const std::string& class_prefix,
                                         const std::string& head, const std::string& words, Task task,
                                         const WeightStore::Naming& naming);

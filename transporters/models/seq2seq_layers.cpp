@@ -116,7 +116,8 @@ Seq2SeqEmbeddings::Seq2SeqEmbeddings(const Seq2SeqSettings& s, std::shared_ptr<E
       pad_(s.pad_token_id) {
   if (s.positions == Seq2SeqSettings::Positions::Learned) return;
   const int64_t half = s.hidden_size / 2;
-  frequencies_ = at::exp(at::arange(half, at::kLong).to(at::kFloat) * (-std::log(10000.0) / static_cast<double>(half - 1)));
+  frequencies_ =
+      at::exp(at::arange(half, at::kLong).to(at::kFloat) * (-std::log(10000.0) / static_cast<double>(half - 1)));
 }
 
 at::Tensor Seq2SeqEmbeddings::forward(const at::Tensor& ids, at::Tensor embeds, const at::Tensor& positions,

@@ -33,9 +33,9 @@ struct T5Settings {
     const std::string name = is_gated ? projection.substr(6) : projection;
     activation = transporters::activation(config, "dense_act_fn", is_gated && name == "gelu" ? "gelu_new" : name);
     if (buckets < 4 || max_distance <= buckets / 2)
-      config.fail("relative_attention_max_distance",
-                  "expected more than half of relative_attention_num_buckets (" + std::to_string(buckets) +
-                      ", at least 4), got " + std::to_string(max_distance));
+      config.fail("relative_attention_max_distance", "expected more than half of relative_attention_num_buckets (" +
+                                                         std::to_string(buckets) + ", at least 4), got " +
+                                                         std::to_string(max_distance));
   }
 
   int64_t vocab_size, hidden_size, head_dim, intermediate_size, num_layers, num_decoder_layers, num_heads;
@@ -54,10 +54,11 @@ struct T5Masks {
 at::Tensor lowest_where_hidden(const at::Tensor& bias, const at::Tensor& mask) {
   if (!mask.defined()) return bias;
   if (mask.scalar_type() != at::kBool) return bias + mask;
-  const double lowest = bias.scalar_type() == at::kHalf       ? -65504.0
-                        : bias.scalar_type() == at::kBFloat16 ? static_cast<double>(std::numeric_limits<c10::BFloat16>::lowest())
-                        : bias.scalar_type() == at::kDouble   ? std::numeric_limits<double>::lowest()
-                                                              : std::numeric_limits<float>::lowest();
+  const double lowest = bias.scalar_type() == at::kHalf ? -65504.0
+                        : bias.scalar_type() == at::kBFloat16
+                            ? static_cast<double>(std::numeric_limits<c10::BFloat16>::lowest())
+                        : bias.scalar_type() == at::kDouble ? std::numeric_limits<double>::lowest()
+                                                            : std::numeric_limits<float>::lowest();
   return at::where(mask, bias, at::scalar_tensor(lowest, bias.options()));
 }
 
@@ -70,7 +71,8 @@ class T5Attention : public Module {
     k = member<Linear>(weights, "k", s.hidden_size, inner, /*bias=*/false);
     v = member<Linear>(weights, "v", s.hidden_size, inner, /*bias=*/false);
     o = member<Linear>(weights, "o", inner, s.hidden_size, /*bias=*/false);
-    if (has_bias) relative_attention_bias = member<Embedding>(weights, "relative_attention_bias", s.buckets, s.num_heads);
+    if (has_bias)
+      relative_attention_bias = member<Embedding>(weights, "relative_attention_bias", s.buckets, s.num_heads);
     arguments_.implementation = context.attention;
     arguments_.softmax_in_float32 = false;
   }
@@ -120,7 +122,8 @@ class T5Attention : public Module {
 
  private:
   at::Tensor split(const at::Tensor& x) const { return split_heads(x, s_.num_heads, s_.head_dim).transpose(1, 2); }
-  at::Tensor attend(const at::Tensor& x, const at::Tensor& keys, const at::Tensor& values, const at::Tensor& mask) const {
+  at::Tensor attend(const at::Tensor& x, const at::Tensor& keys, const at::Tensor& values,
+                    const at::Tensor& mask) const {
     return o->forward(attention(split(q->forward(x)), keys, values, mask, arguments_));
   }
 
@@ -204,8 +207,8 @@ class T5Block : public Module {
   // float16 can overflow here; transformers keeps infinite values a little below the largest number.
   static at::Tensor clamped(const at::Tensor& x) {
     if (x.scalar_type() != at::kHalf) return x;
-    const auto largest = at::where(at::isinf(x).any(), at::scalar_tensor(64504.0, x.options()),
-                                   at::scalar_tensor(65504.0, x.options()));
+    const auto largest =
+        at::where(at::isinf(x).any(), at::scalar_tensor(64504.0, x.options()), at::scalar_tensor(65504.0, x.options()));
     return at::clamp(x, -largest, largest);
   }
 };
@@ -360,7 +363,11 @@ class T5ForConditionalGeneration : public PreTrainedModel {
 std::vector<ModelClass> t5_classes() {
   WeightStore::Naming naming;
   naming.kept_float32 = {"wo"};
-  ModelClass generation{"T5ForConditionalGeneration", Task::Seq2SeqLM, naming, {}, false,
+  ModelClass generation{"T5ForConditionalGeneration",
+                        Task::Seq2SeqLM,
+                        naming,
+                        {},
+                        false,
                         [](const Weights& weights, const ModelContext& context) -> std::shared_ptr<PreTrainedModel> {
                           return std::make_shared<T5ForConditionalGeneration>(weights, context,
                                                                               T5Settings(context.config));

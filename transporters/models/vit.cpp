@@ -1,80 +1,36 @@
 #include "transporters/models/vit.h"
 
-#include <cmath>
-
 #include "transporters/error.h"
-#include "transporters/layers/activations.h"
-#include "transporters/layers/linear.h"
 #include "transporters/layers/mlp.h"
 #include "transporters/layers/norm.h"
+#include "transporters/models/image_encoder.h"
+#include "transporters/models/make_model.h"
 #include "transporters/models/multimodal.h"
 
 namespace transporters {
 namespace {
 
-struct ViTSettings {
-  explicit ViTSettings(const Config& config)
-      : hidden_size(config.positive("hidden_size", 768)),
-        num_layers(config.positive("num_hidden_layers", 12)),
-        num_heads(config.positive("num_attention_heads", 12)),
-        intermediate_size(config.positive("intermediate_size", 3072)),
-        channels(config.positive("num_channels", 3)),
-        image(config.positive_pair("image_size", 224)),
-        patch(config.positive_pair("patch_size", 16)),
-        bias(config.boolean("qkv_bias", true)),
-        eps(config.non_negative_real("layer_norm_eps", 1e-12)) {
-    if (hidden_size % num_heads != 0)
-      config.fail("hidden_size", "expected a multiple of num_attention_heads (" + std::to_string(num_heads) +
-                                     "), got " + std::to_string(hidden_size));
-    if (image.first < patch.first || image.second < patch.second)
-      config.fail("patch_size", "expected at most the image's size (" + std::to_string(image.first) + " x " +
-                                    std::to_string(image.second) + "), got " + std::to_string(patch.first) + " x " +
-                                    std::to_string(patch.second));
-  }
+using Settings = ImageEncoderSettings;
 
-  int64_t num_patches() const { return (image.first / patch.first) * (image.second / patch.second); }
+Settings settings_of(const Config& config) { return {config, /*patch_size=*/16, /*layer_norm_eps=*/1e-12, "gelu"}; }
 
-  int64_t hidden_size, num_layers, num_heads, intermediate_size, channels;
-  std::pair<int64_t, int64_t> image, patch;  // height, width
-  bool bias;
-  double eps;
-};
-
-// Each patch of the image as one vector: [batch, patches, hidden_size].
 class ViTPatchEmbeddings : public Module {
  public:
-  // A convolution whose kernel and stride are the patch.
-  class Projection : public Module {
-   public:
-    Projection(const Weights& weights, const ViTSettings& s) : Module(weights), patch_(s.patch) {
-      weight = parameter(weights, "weight", {s.hidden_size, s.channels, s.patch.first, s.patch.second});
-      bias = parameter(weights, "bias", {s.hidden_size});
-    }
-    at::Tensor forward(const at::Tensor& pixels) const {
-      const ModuleScope scope(path());
-      return at::conv2d(pixels, weight, bias, {patch_.first, patch_.second});
-    }
-    at::Tensor weight, bias;
-
-   private:
-    std::pair<int64_t, int64_t> patch_;
-  };
-
-  ViTPatchEmbeddings(const Weights& weights, const ViTSettings& s) : Module(weights) {
-    projection = member<Projection>(weights, "projection", s);
+  ViTPatchEmbeddings(const Weights& weights, const Settings& s) : Module(weights) {
+    projection = member<PatchProjection>(weights, "projection", s, /*with_bias=*/true);
   }
   at::Tensor forward(const at::Tensor& pixels) const {
     const ModuleScope scope(path());
-    return projection->forward(pixels).flatten(2).transpose(1, 2);
+    return projection->forward(pixels);
   }
 
  private:
-  std::shared_ptr<Projection> projection;
+  std::shared_ptr<PatchProjection> projection;
 };
 
 class ViTEmbeddings : public Module {
  public:
-  ViTEmbeddings(const Weights& weights, const ViTSettings& s) : Module(weights), settings_(s) {
+  ViTEmbeddings(const Weights& weights, const Settings& s) : Module(weights), settings_(s) {
     cls_token = parameter(weights, "cls_token", {1, 1, s.hidden_size});
     position_embeddings = parameter(weights, "position_embeddings", {1, s.num_patches() + 1, s.hidden_size});
     patch_embeddings = member<ViTPatchEmbeddings>(weights, "patch_embeddings", s);
@@ -89,43 +45,30 @@ class ViTEmbeddings : public Module {
   }
 
  private:
-  ViTSettings settings_;
+  Settings settings_;
   at::Tensor cls_token, position_embeddings;
   std::shared_ptr<ViTPatchEmbeddings> patch_embeddings;
 };
 
-class ViTAttention : public Module {
+class ViTAttention : public ImageAttention {
  public:
-  ViTAttention(const Weights& weights, const ModelContext& context, const ViTSettings& s)
-      : Module(weights), heads_(s.num_heads), head_dim_(s.hidden_size / s.num_heads) {
-    arguments_ = {context.attention, 1.0 / std::sqrt(static_cast<double>(head_dim_))};
-    q_proj = member<Linear>(weights, "q_proj", s.hidden_size, s.hidden_size, s.bias);
-    k_proj = member<Linear>(weights, "k_proj", s.hidden_size, s.hidden_size, s.bias);
-    v_proj = member<Linear>(weights, "v_proj", s.hidden_size, s.hidden_size, s.bias);
-    o_proj = member<Linear>(weights, "o_proj", s.hidden_size, s.hidden_size);
+  ViTAttention(const Weights& weights, const ModelContext& context, const Settings& s)
+      : ImageAttention(weights, context, s) {
+    const bool has_bias = context.config.boolean("qkv_bias", true);
+    query = member<Linear>(weights, "q_proj", s.hidden_size, s.hidden_size, has_bias);
+    key = member<Linear>(weights, "k_proj", s.hidden_size, s.hidden_size, has_bias);
+    value = member<Linear>(weights, "v_proj", s.hidden_size, s.hidden_size, has_bias);
+    output = member<Linear>(weights, "o_proj", s.hidden_size, s.hidden_size);
   }
-  at::Tensor forward(const at::Tensor& x) const {
-    const ModuleScope scope(path());
-    const auto heads = [&](const Linear& projection) {
-      return split_heads(projection.forward(x), heads_, head_dim_).transpose(1, 2);
-    };
-    return o_proj->forward(attention(heads(*q_proj), heads(*k_proj), heads(*v_proj), {}, arguments_));
-  }
-
- private:
-  std::shared_ptr<Linear> q_proj, k_proj, v_proj, o_proj;
-  int64_t heads_, head_dim_;
-  AttentionArguments arguments_;
 };
 
 class ViTLayer : public Module {
  public:
-  ViTLayer(const Weights& weights, const ModelContext& context, const ViTSettings& s) : Module(weights) {
+  ViTLayer(const Weights& weights, const ModelContext& context, const Settings& s) : Module(weights) {
     attention = member<ViTAttention>(weights, "attention", context, s);
     layernorm_before = member<LayerNorm>(weights, "layernorm_before", s.hidden_size, s.eps);
     layernorm_after = member<LayerNorm>(weights, "layernorm_after", s.hidden_size, s.eps);
-    mlp = member<MLP<Linear>>(weights, "mlp", "fc1", "fc2", s.hidden_size, s.intermediate_size,
-                              activation(context.config, "hidden_act", "gelu"));
+    mlp = member<MLP<Linear>>(weights, "mlp", "fc1", "fc2", s.hidden_size, s.intermediate_size, s.activation);
   }
   at::Tensor forward(at::Tensor x) const {
     const ModuleScope scope(path());
@@ -141,7 +84,7 @@ class ViTLayer : public Module {
 
 class ViTPooler : public Module {
  public:
-  ViTPooler(const Weights& weights, const ModelContext& context, const ViTSettings& s) : Module(weights) {
+  ViTPooler(const Weights& weights, const ModelContext& context, const Settings& s) : Module(weights) {
     activation_ = activation(context.config, "pooler_act", "tanh");
     dense =
         member<Linear>(weights, "dense", s.hidden_size, context.config.positive("pooler_output_size", s.hidden_size));
@@ -163,7 +106,7 @@ class ViTPreTrainedModel : public PreTrainedModel {
   std::vector<InputInfo> inputs() const override { return {{"pixel_values", dtype(), {"batch", "", "", ""}}}; }
   // Images have one size: `sequence` is not used.
   ModelInputs example_inputs(int64_t batch, int64_t /*sequence*/) const override {
-    const ViTSettings s(config());
+    const Settings s = settings_of(config());
     return {{"pixel_values", example_pixels({batch, s.channels, s.image.first, s.image.second}, dtype())}};
   }
 
@@ -180,7 +123,7 @@ class ViTModel : public ViTPreTrainedModel {
  public:
   ViTModel(const Weights& weights, const ModelContext& context, bool with_pooler = true)
       : ViTPreTrainedModel(weights, context, "ViTModel") {
-    const ViTSettings s(context.config);
+    const Settings s = settings_of(context.config);
     embeddings = member<ViTEmbeddings>(weights, "embeddings", s);
     layers = members<ViTLayer>(weights, "layers", s.num_layers,
                                [&](const Weights& w, int64_t) { return std::make_shared<ViTLayer>(w, context, s); });
@@ -216,7 +159,7 @@ class ViTForImageClassification : public ViTPreTrainedModel {
       : ViTPreTrainedModel(weights, context, "ViTForImageClassification") {
     vit = member<ViTModel>(weights, "vit", context, /*with_pooler=*/false);
     classifier =
-        member<Linear>(weights, "classifier", ViTSettings(context.config).hidden_size, context.config.num_labels());
+        member<Linear>(weights, "classifier", settings_of(context.config).hidden_size, context.config.num_labels());
   }
   ModelOutput forward(const ModelInputs& inputs) const override {
     ModelOutput output("ImageClassifierOutput");
@@ -246,22 +189,13 @@ std::vector<ModelClass> vit_classes() {
   WeightStore::Naming base = naming;
   base.is_base = true;
   return {
-      {"ViTModel",
-       Task::Base,
-       base,
-       {},
-       false,
-       [](const Weights& weights, const ModelContext& context) -> std::shared_ptr<PreTrainedModel> {
-         return std::make_shared<ViTModel>(weights, context);
-       }},
+      {"ViTModel", Task::Base, base, {}, false, make_model<ViTModel>},
       {"ViTForImageClassification",
        Task::ImageClassification,
        naming,
        {},
        false,
-       [](const Weights& weights, const ModelContext& context) -> std::shared_ptr<PreTrainedModel> {
-         return std::make_shared<ViTForImageClassification>(weights, context);
-       }},
+       make_model<ViTForImageClassification>},
   };
 }
 

@@ -55,7 +55,8 @@ std::string description(const Node& node) {
       text << name_of(tensor->type);
       for (const int64_t dim : tensor->dims) text << "," << dim;
       text << ":";
-      if (tensor->data.numel() > 0) text.write(static_cast<const char*>(tensor->data.data), static_cast<std::streamsize>(tensor->data.nbytes()));
+      if (tensor->data.numel() > 0)
+        text.write(static_cast<const char*>(tensor->data.data), static_cast<std::streamsize>(tensor->data.nbytes()));
     }
   }
   return text.str();
@@ -63,18 +64,23 @@ std::string description(const Node& node) {
 
 // Every value of `from` is one of `to`.
 bool holds(DataType to, DataType from) {
-  const auto widens = [&](std::initializer_list<DataType> list) { return std::find(list.begin(), list.end(), from) != list.end(); };
+  const auto widens = [&](std::initializer_list<DataType> list) {
+    return std::find(list.begin(), list.end(), from) != list.end();
+  };
   if (to == from) return true;
   switch (to) {
     case DataType::DOUBLE:
-      return widens({DataType::FLOAT, DataType::FLOAT16, DataType::BFLOAT16, DataType::INT32, DataType::INT16, DataType::INT8,
-                     DataType::UINT8, DataType::BOOL});
+      return widens({DataType::FLOAT, DataType::FLOAT16, DataType::BFLOAT16, DataType::INT32, DataType::INT16,
+                     DataType::INT8, DataType::UINT8, DataType::BOOL});
     case DataType::FLOAT:
-      return widens({DataType::FLOAT16, DataType::BFLOAT16, DataType::INT16, DataType::INT8, DataType::UINT8, DataType::BOOL});
+      return widens(
+          {DataType::FLOAT16, DataType::BFLOAT16, DataType::INT16, DataType::INT8, DataType::UINT8, DataType::BOOL});
     case DataType::INT64:
       return widens({DataType::INT32, DataType::INT16, DataType::INT8, DataType::UINT8, DataType::BOOL});
-    case DataType::INT32: return widens({DataType::INT16, DataType::INT8, DataType::UINT8, DataType::BOOL});
-    default: return false;
+    case DataType::INT32:
+      return widens({DataType::INT16, DataType::INT8, DataType::UINT8, DataType::BOOL});
+    default:
+      return false;
   }
 }
 

@@ -11,9 +11,9 @@ namespace transporters::onnx {
 
 struct IrFix {
   std::string name;
-  std::string what;                    // one line for listings
-  std::function<bool(Model&)> apply;   // true when it changed the model
-  bool is_needed = true;               // false: a model without it runs as well, only slower
+  std::string what;                   // one line for listings
+  std::function<bool(Model&)> apply;  // true when it changed the model
+  bool is_needed = true;              // false: a model without it runs as well, only slower
 };
 
 // The built-in fixes, in the order they run.

@@ -24,20 +24,34 @@ std::string bytes_of(Number number) {
 template <typename Number>
 std::string element_bytes(Number number, ScalarType dtype) {
   switch (dtype) {
-    case ScalarType::Float: return bytes_of<float>(number);
-    case ScalarType::Double: return bytes_of<double>(number);
-    case ScalarType::Half: return bytes_of<c10::Half>(static_cast<float>(number));
-    case ScalarType::BFloat16: return bytes_of<c10::BFloat16>(static_cast<float>(number));
-    case ScalarType::Long: return bytes_of<int64_t>(number);
-    case ScalarType::Int: return bytes_of<int32_t>(number);
-    case ScalarType::Short: return bytes_of<int16_t>(number);
-    case ScalarType::Char: return bytes_of<int8_t>(number);
-    case ScalarType::Byte: return bytes_of<uint8_t>(static_cast<int64_t>(number));
-    case ScalarType::UInt16: return bytes_of<uint16_t>(static_cast<int64_t>(number));
-    case ScalarType::UInt32: return bytes_of<uint32_t>(static_cast<int64_t>(number));
-    case ScalarType::UInt64: return bytes_of<uint64_t>(static_cast<int64_t>(number));
-    case ScalarType::Bool: return bytes_of<uint8_t>(number != 0);
-    default: throw Error({.stage = "onnx"}, std::string("constants of type ") + c10::toString(dtype) + " are not supported");
+    case ScalarType::Float:
+      return bytes_of<float>(number);
+    case ScalarType::Double:
+      return bytes_of<double>(number);
+    case ScalarType::Half:
+      return bytes_of<c10::Half>(static_cast<float>(number));
+    case ScalarType::BFloat16:
+      return bytes_of<c10::BFloat16>(static_cast<float>(number));
+    case ScalarType::Long:
+      return bytes_of<int64_t>(number);
+    case ScalarType::Int:
+      return bytes_of<int32_t>(number);
+    case ScalarType::Short:
+      return bytes_of<int16_t>(number);
+    case ScalarType::Char:
+      return bytes_of<int8_t>(number);
+    case ScalarType::Byte:
+      return bytes_of<uint8_t>(static_cast<int64_t>(number));
+    case ScalarType::UInt16:
+      return bytes_of<uint16_t>(static_cast<int64_t>(number));
+    case ScalarType::UInt32:
+      return bytes_of<uint32_t>(static_cast<int64_t>(number));
+    case ScalarType::UInt64:
+      return bytes_of<uint64_t>(static_cast<int64_t>(number));
+    case ScalarType::Bool:
+      return bytes_of<uint8_t>(number != 0);
+    default:
+      throw Error({.stage = "onnx"}, std::string("constants of type ") + c10::toString(dtype) + " are not supported");
   }
 }
 
@@ -47,7 +61,9 @@ constexpr std::string_view kIndexOps[] = {"Shape", "Size", "ArgMax", "ArgMin", "
 
 // Type of an op's output, as far as this library emits the op.
 DataType output_type(const Node& node, size_t index) {
-  const auto has = [&](const auto& list) { return std::find(std::begin(list), std::end(list), node.op) != std::end(list); };
+  const auto has = [&](const auto& list) {
+    return std::find(std::begin(list), std::end(list), node.op) != std::end(list);
+  };
   if (has(kBoolOps)) return DataType::BOOL;
   if (has(kIndexOps)) return DataType::INT64;
   if (index == 1 && (node.op == "TopK" || node.op == "MaxPool")) return DataType::INT64;
@@ -68,7 +84,11 @@ DataType output_type(const Node& node, size_t index) {
 }  // namespace
 
 Lowering::Lowering(const Program& program, Model& model, int64_t opset)
-    : program_(program), model_(model), opset_(opset), current_(model.graph.get()), sources_(find_symbol_sources(program)) {
+    : program_(program),
+      model_(model),
+      opset_(opset),
+      current_(model.graph.get()),
+      sources_(find_symbol_sources(program)) {
   for (const auto& [name, range] : program.ranges) ranges_.add_symbol({.name = name, .range = range});
 }
 
@@ -200,7 +220,8 @@ ScalarType Lowering::result_type(const AtenNode& node, std::initializer_list<std
   };
   std::optional<ScalarType> result = with_dims;
   for (const auto& lower : {without_dims, numbers}) {
-    if (lower && (!result || category(*lower) > category(*result))) result = result ? c10::promoteTypes(*result, *lower) : lower;
+    if (lower && (!result || category(*lower) > category(*result)))
+      result = result ? c10::promoteTypes(*result, *lower) : lower;
   }
   if (!result) throw error(node, "has no operands");
   return *result;
@@ -267,9 +288,8 @@ Value* Lowering::add_constant(ScalarType dtype, std::vector<int64_t> dims, std::
 
 Value* Lowering::constant(const TensorData& data) {
   std::string bytes;
-  for_each_block(data, data.nbytes(), [&](const void* block, size_t size) {
-    bytes.append(static_cast<const char*>(block), size);
-  });
+  for_each_block(data, data.nbytes(),
+                 [&](const void* block, size_t size) { bytes.append(static_cast<const char*>(block), size); });
   return add_constant(data.dtype, data.sizes, std::move(bytes));
 }
 

@@ -85,8 +85,8 @@ class Lowering {
                              std::optional<ScalarType> dtype = std::nullopt);
   // The value that a value of the program became. Parameters become initializers at their first use.
   Value* value(const AtenValue* value);
-  // value[index] of a parameter, buffer or constant as an initializer of its own, a view of the same bytes; null for what
-  // is computed or fed.
+  // value[index] of a parameter, buffer or constant as an initializer of its own, a view of the same bytes; null for
+  // what is computed or fed.
   Value* parameter_row(const AtenValue* value, int64_t index);
   // A dimension argument counted from the front.
   int64_t dim(const AtenNode& node, std::string_view argument, std::string_view tensor = "self") const;
@@ -160,7 +160,7 @@ class Lowering {
   const Program& program_;
   Model& model_;
   int64_t opset_;
-  Graph* current_;        // where emit() adds nodes
+  Graph* current_;                  // where emit() adds nodes
   const AtenNode* node_ = nullptr;  // being translated
   std::unordered_map<const AtenValue*, Value*> values_;
   std::map<std::string, Value*> constants_;       // by type, dimensions and bytes

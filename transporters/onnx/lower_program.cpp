@@ -61,9 +61,12 @@ Shape to_shape(const std::vector<Expr>& sizes) {
 DataType data_type(const ValueType& type) {
   if (const auto* tensor = std::get_if<TensorType>(&type)) return to_data_type(tensor->dtype);
   switch (std::get<NumberType>(type).expr.type()) {
-    case symbolic::Type::Integer: return DataType::INT64;
-    case symbolic::Type::Boolean: return DataType::BOOL;
-    case symbolic::Type::Real: return DataType::FLOAT;
+    case symbolic::Type::Integer:
+      return DataType::INT64;
+    case symbolic::Type::Boolean:
+      return DataType::BOOL;
+    case symbolic::Type::Real:
+      return DataType::FLOAT;
   }
   throw InternalError("unknown number type");
 }
@@ -138,7 +141,8 @@ class ProgramLowering {
     std::string missing;
     size_t count = 0;
     for (const auto& input : program_.inputs) {
-      if (input.kind == InputKind::UserInput || (input.value->uses().empty() && !program_.graph->is_output(input.value))) {
+      if (input.kind == InputKind::UserInput ||
+          (input.value->uses().empty() && !program_.graph->is_output(input.value))) {
         continue;
       }
       const auto entry = program_.state.find(input.target);
@@ -149,16 +153,18 @@ class ProgramLowering {
     }
     if (count == 0) return;
     if (count > 5) missing += " and " + std::to_string(count - 5) + " more";
-    throw Error({.stage = "onnx"},
-                "no data for " + missing + "; load these parameters (they may still be on the meta device) before exporting");
+    throw Error(
+        {.stage = "onnx"},
+        "no data for " + missing + "; load these parameters (they may still be on the meta device) before exporting");
   }
 
   void add_input(const InputSpec& spec, const std::string& name) {
     if (name.empty()) return;
     const ValueType& type = spec.value->type();
     if (is_complex(spec.value)) {
-      throw Error({.stage = "onnx"}, "input '" + name + "' is complex, which ONNX Runtime can't take; give its real and "
-                                     "imaginary parts (torch.view_as_real) and join them in the model");
+      throw Error({.stage = "onnx"}, "input '" + name +
+                                         "' is complex, which ONNX Runtime can't take; give its real and "
+                                         "imaginary parts (torch.view_as_real) and join them in the model");
     }
     Value* value = model_.graph->add_input(name, data_type(type), shape_of(type));
     if (spec.kind != InputKind::UserInput) value->initializer = Tensor::of(program_.state.at(spec.target));
@@ -169,8 +175,9 @@ class ProgramLowering {
     for (const AtenValue* output : node.outputs()) {
       if (!is_complex(output)) continue;
       if (!reads_pairs(node.op()) || program_.graph->is_output(output)) {
-        throw lowering_.error(node, "makes a complex tensor ('" + output->name() +
-                                        "'), which ONNX's ops can't take; compute with real and imaginary parts instead");
+        throw lowering_.error(node,
+                              "makes a complex tensor ('" + output->name() +
+                                  "'), which ONNX's ops can't take; compute with real and imaginary parts instead");
       }
     }
     const AtenNode* const outer = std::exchange(lowering_.node_, &node);
@@ -232,8 +239,8 @@ class ProgramLowering {
     graph.add_output(value);
   }
 
-  // Conditions on sizes and data that the traced code took for granted. ONNX has no op that stops a run, but reading past the
-  // end of a constant does: the zero that is read becomes part of an output.
+  // Conditions on sizes and data that the traced code took for granted. ONNX has no op that stops a run, but reading
+  // past the end of a constant does: the zero that is read becomes part of an output.
   void assert_conditions() {
     Value* holds = nullptr;
     for (const AtenNode& node : *program_.graph) {

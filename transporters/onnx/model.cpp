@@ -191,9 +191,8 @@ void Graph::replace_all_uses(Value* from, Value* to) {
   if (from == to) return;
   const std::vector<Use> uses = from->uses_;
   for (const Use& use : uses) use.node->set_input(use.input, to);
-  from->graph_->for_each_graph([&](Graph& graph) {
-    std::replace(graph.outputs_.begin(), graph.outputs_.end(), from, to);
-  });
+  from->graph_->for_each_graph(
+      [&](Graph& graph) { std::replace(graph.outputs_.begin(), graph.outputs_.end(), from, to); });
 }
 
 void Graph::rename(Value* value, std::string_view name) {

@@ -46,8 +46,8 @@ struct Dim {
 };
 using Shape = std::vector<Dim>;
 
-// A constant tensor. Types that pack several elements in a byte (int4, uint2, float4e2m1, ...) hold their bytes in `data`
-// as a 1-D uint8 tensor; strings are in `strings`; other types in `data`, with sizes equal to `dims`.
+// A constant tensor. Types that pack several elements in a byte (int4, uint2, float4e2m1, ...) hold their bytes in
+// `data` as a 1-D uint8 tensor; strings are in `strings`; other types in `data`, with sizes equal to `dims`.
 struct Tensor {
   DataType type = DataType::UNDEFINED;
   std::vector<int64_t> dims;
@@ -74,10 +74,9 @@ struct AttributeReference {
   proto::AttributeProto_AttributeType type;
 };
 
-using AttributeValue =
-    std::variant<int64_t, float, std::string, Tensor, std::shared_ptr<Graph>, std::vector<int64_t>, std::vector<float>,
-                 std::vector<std::string>, std::vector<Tensor>, std::vector<std::shared_ptr<Graph>>, Opaque,
-                 AttributeReference>;
+using AttributeValue = std::variant<int64_t, float, std::string, Tensor, std::shared_ptr<Graph>, std::vector<int64_t>,
+                                    std::vector<float>, std::vector<std::string>, std::vector<Tensor>,
+                                    std::vector<std::shared_ptr<Graph>>, Opaque, AttributeReference>;
 
 struct Attribute {
   std::string name;
@@ -136,7 +135,8 @@ class Node {
   void set_input(size_t index, Value* value);
   void set_inputs(std::vector<Value*> inputs);
 
-  // The attribute, or null. The typed reads give `otherwise` when it is absent and throw Error when it has another type.
+  // The attribute, or null. The typed reads give `otherwise` when it is absent and throw Error when it has another
+  // type.
   const AttributeValue* find(std::string_view attribute) const;
   int64_t integer(std::string_view attribute, int64_t otherwise) const;
   float real(std::string_view attribute, float otherwise) const;

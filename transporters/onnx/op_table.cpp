@@ -6,11 +6,12 @@ namespace {
 TranslationTable make_table() {
   TranslationTable table;
   for (const auto rows :
-       {activation_ops(), arithmetic_ops(),    attention_ops(), comparison_ops(), complex_ops(), concat_ops(), conversion_ops(),
-        convolution_ops(), embedding_ops(),    factory_ops(),   gather_ops(),     grouped_ops(), index_ops(),
-        loss_ops(),        matmul_ops(),       normalization_ops(), padding_ops(), pooling_ops(), random_ops(),
-        recurrent_ops(),   reduction_ops(),    resize_ops(),    scan_ops(),       scatter_ops(), slice_ops(),
-        softmax_ops(),     sort_ops(),         triangular_ops(), unary_ops(),     unfold_ops(), view_ops()}) {
+       {activation_ops(), arithmetic_ops(),  attention_ops(), comparison_ops(),    complex_ops(), concat_ops(),
+        conversion_ops(), convolution_ops(), embedding_ops(), factory_ops(),       gather_ops(),  grouped_ops(),
+        index_ops(),      loss_ops(),        matmul_ops(),    normalization_ops(), padding_ops(), pooling_ops(),
+        random_ops(),     recurrent_ops(),   reduction_ops(), resize_ops(),        scan_ops(),    scatter_ops(),
+        slice_ops(),      softmax_ops(),     sort_ops(),      triangular_ops(),    unary_ops(),   unfold_ops(),
+        view_ops()}) {
     for (const OpRow& row : rows) {
       if (!table.emplace(row.op, row.translate).second) {
         throw InternalError("two ONNX translations for '" + std::string(row.op) + "'");

@@ -48,12 +48,23 @@ void print_contents(std::ostream& out, const Tensor& tensor) {
   const bool is_scalar = tensor.dims.empty();
   out << " = " << (is_scalar ? "" : "[");
   switch (data.dtype) {
-    case ScalarType::Float: print_elements<float>(out, data); break;
-    case ScalarType::Double: print_elements<double>(out, data); break;
-    case ScalarType::Long: print_elements<int64_t>(out, data); break;
-    case ScalarType::Int: print_elements<int32_t>(out, data); break;
-    case ScalarType::Bool: print_elements<uint8_t>(out, data); break;
-    default: out << "...";
+    case ScalarType::Float:
+      print_elements<float>(out, data);
+      break;
+    case ScalarType::Double:
+      print_elements<double>(out, data);
+      break;
+    case ScalarType::Long:
+      print_elements<int64_t>(out, data);
+      break;
+    case ScalarType::Int:
+      print_elements<int32_t>(out, data);
+      break;
+    case ScalarType::Bool:
+      print_elements<uint8_t>(out, data);
+      break;
+    default:
+      out << "...";
   }
   out << (is_scalar ? "" : "]");
 }
@@ -125,7 +136,8 @@ void print_graph(std::ostream& out, const Graph& graph, const std::string& inden
 
 std::string Model::str() const {
   std::ostringstream out;
-  for (const auto& [domain, version] : opsets) out << "opset " << (domain.empty() ? "" : domain + " ") << version << "\n";
+  for (const auto& [domain, version] : opsets)
+    out << "opset " << (domain.empty() ? "" : domain + " ") << version << "\n";
   print_graph(out, *graph, "");
   out << "\n";
   return out.str();

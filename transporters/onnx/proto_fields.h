@@ -87,9 +87,14 @@ class ProtoFields {
     std::string key, value;
     while (pair.next()) {
       switch (pair.tag()) {
-        case proto::StringStringEntryProto::key: key = text(pair); break;
-        case proto::StringStringEntryProto::value: value = text(pair); break;
-        default: pair.skip();
+        case proto::StringStringEntryProto::key:
+          key = text(pair);
+          break;
+        case proto::StringStringEntryProto::value:
+          value = text(pair);
+          break;
+        default:
+          pair.skip();
       }
     }
     to[key] = value;

@@ -60,23 +60,44 @@ class Reader : private ProtoFields {
     }
     while (message.next()) {
       switch (message.tag()) {
-        case F::ir_version: model.ir_version = integer(message); break;
-        case F::producer_name: model.producer = text(message); break;
-        case F::producer_version: model.producer_version = text(message); break;
-        case F::domain: model.domain = text(message); break;
-        case F::model_version: model.version = integer(message); break;
-        case F::doc_string: model.doc = text(message); break;
-        case F::metadata_props: entry(message, model.metadata); break;
-        case F::functions: model.functions.push_back(text(message)); break;
+        case F::ir_version:
+          model.ir_version = integer(message);
+          break;
+        case F::producer_name:
+          model.producer = text(message);
+          break;
+        case F::producer_version:
+          model.producer_version = text(message);
+          break;
+        case F::domain:
+          model.domain = text(message);
+          break;
+        case F::model_version:
+          model.version = integer(message);
+          break;
+        case F::doc_string:
+          model.doc = text(message);
+          break;
+        case F::metadata_props:
+          entry(message, model.metadata);
+          break;
+        case F::functions:
+          model.functions.push_back(text(message));
+          break;
         case F::opset_import: {
           auto opset = inner<proto::OperatorSetIdProto>(message);
           std::string domain;
           int64_t version = 0;
           while (opset.next()) {
             switch (opset.tag()) {
-              case proto::OperatorSetIdProto::domain: domain = text(opset); break;
-              case proto::OperatorSetIdProto::version: version = integer(opset); break;
-              default: opset.skip();
+              case proto::OperatorSetIdProto::domain:
+                domain = text(opset);
+                break;
+              case proto::OperatorSetIdProto::version:
+                version = integer(opset);
+                break;
+              default:
+                opset.skip();
             }
           }
           model.opsets[domain == "ai.onnx" ? "" : domain] = version;
@@ -87,7 +108,8 @@ class Reader : private ProtoFields {
           has_graph = true;
           read_graph(bytes(message), *model.graph, nullptr, 0);
           break;
-        default: message.skip();
+        default:
+          message.skip();
       }
     }
     if (!has_graph) throw fail("not an ONNX model: it holds no graph");
@@ -106,10 +128,17 @@ class Reader : private ProtoFields {
 
     for (pbf_message<F> message(data.data(), data.size()); message.next();) {
       switch (message.tag()) {
-        case F::name: graph.name = text(message); break;
-        case F::doc_string: graph.doc = text(message); break;
-        case F::metadata_props: entry(message, graph.metadata); break;
-        case F::sparse_initializer: throw fail("sparse initializers are not supported");
+        case F::name:
+          graph.name = text(message);
+          break;
+        case F::doc_string:
+          graph.doc = text(message);
+          break;
+        case F::metadata_props:
+          entry(message, graph.metadata);
+          break;
+        case F::sparse_initializer:
+          throw fail("sparse initializers are not supported");
         case F::initializer: {
           std::string name;
           Tensor tensor = tensors_.read(inner<proto::TensorProto>(message), name);
@@ -123,7 +152,8 @@ class Reader : private ProtoFields {
           types[name] = std::move(type);
           break;
         }
-        default: message.skip();
+        default:
+          message.skip();
       }
     }
     for (pbf_message<F> message(data.data(), data.size()); message.next();) {
@@ -187,15 +217,32 @@ class Reader : private ProtoFields {
     std::map<std::string, std::string> metadata;
     while (message.next()) {
       switch (message.tag()) {
-        case F::input: inputs.push_back(text(message)); break;
-        case F::output: outputs.push_back(text(message)); break;
-        case F::name: name = text(message); break;
-        case F::op_type: op = text(message); break;
-        case F::domain: domain = text(message); break;
-        case F::overload: overload = text(message); break;
-        case F::attribute: attributes.push_back(bytes(message)); break;
-        case F::metadata_props: entry(message, metadata); break;
-        default: message.skip();
+        case F::input:
+          inputs.push_back(text(message));
+          break;
+        case F::output:
+          outputs.push_back(text(message));
+          break;
+        case F::name:
+          name = text(message);
+          break;
+        case F::op_type:
+          op = text(message);
+          break;
+        case F::domain:
+          domain = text(message);
+          break;
+        case F::overload:
+          overload = text(message);
+          break;
+        case F::attribute:
+          attributes.push_back(bytes(message));
+          break;
+        case F::metadata_props:
+          entry(message, metadata);
+          break;
+        default:
+          message.skip();
       }
     }
     if (op.empty()) throw fail("node '" + name + "' has no op_type");
@@ -215,8 +262,8 @@ class Reader : private ProtoFields {
     }
     Attributes read;
     for (const auto attribute : attributes) {
-      read.push_back(read_attribute(pbf_message<proto::AttributeProto>(attribute.data(), attribute.size()), graph,
-                                    scope, depth));
+      read.push_back(
+          read_attribute(pbf_message<proto::AttributeProto>(attribute.data(), attribute.size()), graph, scope, depth));
     }
     // A subgraph may have taken a name that this node's output has.
     for (const auto& output : outputs) {
@@ -259,27 +306,48 @@ class Reader : private ProtoFields {
     std::string ignored;
     while (message.next()) {
       switch (message.tag()) {
-        case F::name: attribute.name = text(message); break;
-        case F::ref_attr_name: reference = text(message); break;
-        case F::type: type = static_cast<T>(integer(message)); break;
-        case F::i: i = integer(message); break;
+        case F::name:
+          attribute.name = text(message);
+          break;
+        case F::ref_attr_name:
+          reference = text(message);
+          break;
+        case F::type:
+          type = static_cast<T>(integer(message));
+          break;
+        case F::i:
+          i = integer(message);
+          break;
         case F::f:
           expect(message, pbf_wire_type::fixed32);
           f = message.get_float();
           break;
-        case F::s: s = text(message); break;
+        case F::s:
+          s = text(message);
+          break;
         case F::t:
         case F::tensors:
           tensors.push_back(tensors_.read(inner<proto::TensorProto>(message), ignored));
           break;
         case F::g:
-        case F::graphs: subgraph(); break;
+        case F::graphs:
+          subgraph();
+          break;
         case F::sparse_tensor:
-        case F::tp: opaque = text(message); break;
-        case F::ints: integers(message, ints); break;
-        case F::floats: fixed(message, floats); break;
-        case F::strings: strings.push_back(text(message)); break;
-        default: message.skip();
+        case F::tp:
+          opaque = text(message);
+          break;
+        case F::ints:
+          integers(message, ints);
+          break;
+        case F::floats:
+          fixed(message, floats);
+          break;
+        case F::strings:
+          strings.push_back(text(message));
+          break;
+        default:
+          message.skip();
       }
     }
     if (attribute.name.empty()) throw fail("an attribute has no name");
@@ -292,18 +360,40 @@ class Reader : private ProtoFields {
       return attribute;
     }
     switch (type) {
-      case T::INT: attribute.value = i; break;
-      case T::FLOAT: attribute.value = f; break;
-      case T::STRING: attribute.value = std::move(s); break;
-      case T::TENSOR: attribute.value = only(tensors); break;
-      case T::GRAPH: attribute.value = only(graphs); break;
-      case T::INTS: attribute.value = std::move(ints); break;
-      case T::FLOATS: attribute.value = std::move(floats); break;
-      case T::STRINGS: attribute.value = std::move(strings); break;
-      case T::TENSORS: attribute.value = std::move(tensors); break;
-      case T::GRAPHS: attribute.value = std::move(graphs); break;
+      case T::INT:
+        attribute.value = i;
+        break;
+      case T::FLOAT:
+        attribute.value = f;
+        break;
+      case T::STRING:
+        attribute.value = std::move(s);
+        break;
+      case T::TENSOR:
+        attribute.value = only(tensors);
+        break;
+      case T::GRAPH:
+        attribute.value = only(graphs);
+        break;
+      case T::INTS:
+        attribute.value = std::move(ints);
+        break;
+      case T::FLOATS:
+        attribute.value = std::move(floats);
+        break;
+      case T::STRINGS:
+        attribute.value = std::move(strings);
+        break;
+      case T::TENSORS:
+        attribute.value = std::move(tensors);
+        break;
+      case T::GRAPHS:
+        attribute.value = std::move(graphs);
+        break;
       case T::SPARSE_TENSOR:
-      case T::TYPE_PROTO: attribute.value = Opaque{type, std::move(opaque)}; break;
+      case T::TYPE_PROTO:
+        attribute.value = Opaque{type, std::move(opaque)};
+        break;
       default:
         throw fail("attribute '" + attribute.name + "' has type " + std::to_string(static_cast<int32_t>(type)) +
                    ", which is not supported");
@@ -317,9 +407,14 @@ class Reader : private ProtoFields {
     TypeInfo info;
     while (message.next()) {
       switch (message.tag()) {
-        case F::name: name = text(message); break;
-        case F::type: info = read_type(bytes(message)); break;
-        default: message.skip();
+        case F::name:
+          name = text(message);
+          break;
+        case F::type:
+          info = read_type(bytes(message));
+          break;
+        default:
+          message.skip();
       }
     }
     return {name, info};
@@ -334,9 +429,14 @@ class Reader : private ProtoFields {
           auto tensor = inner<proto::TypeProto_Tensor>(message);
           while (tensor.next()) {
             switch (tensor.tag()) {
-              case proto::TypeProto_Tensor::elem_type: info.type = static_cast<DataType>(integer(tensor)); break;
-              case proto::TypeProto_Tensor::shape: info.shape = read_shape(inner<proto::TensorShapeProto>(tensor)); break;
-              default: tensor.skip();
+              case proto::TypeProto_Tensor::elem_type:
+                info.type = static_cast<DataType>(integer(tensor));
+                break;
+              case proto::TypeProto_Tensor::shape:
+                info.shape = read_shape(inner<proto::TensorShapeProto>(tensor));
+                break;
+              default:
+                tensor.skip();
             }
           }
           break;
@@ -349,7 +449,8 @@ class Reader : private ProtoFields {
           info.other = std::string(data);
           message.skip();
           break;
-        default: message.skip();
+        default:
+          message.skip();
       }
     }
     return info;
@@ -367,9 +468,14 @@ class Reader : private ProtoFields {
       auto field = inner<F>(message);
       while (field.next()) {
         switch (field.tag()) {
-          case F::dim_value: dim = Dim::of(integer(field)); break;
-          case F::dim_param: dim = Dim::named(text(field)); break;
-          default: field.skip();
+          case F::dim_value:
+            dim = Dim::of(integer(field));
+            break;
+          case F::dim_param:
+            dim = Dim::named(text(field));
+            break;
+          default:
+            field.skip();
         }
       }
       // Some writers say "unknown" with a negative number.

@@ -8,9 +8,9 @@
 
 namespace transporters::onnx {
 
-// Reads a model. Weights stay in the mapped file, or in the mapped data files beside it. Bytes from strangers are safe to
-// read: whatever does not hold together (truncated or overlong fields, sizes that do not match, names used before they
-// are defined or defined twice, data files outside the model's folder) is an Error that says where.
+// Reads a model. Weights stay in the mapped file, or in the mapped data files beside it. Bytes from strangers are safe
+// to read: whatever does not hold together (truncated or overlong fields, sizes that do not match, names used before
+// they are defined or defined twice, data files outside the model's folder) is an Error that says where.
 Model load(const std::filesystem::path& file);
 
 // Reads a model from memory; tensors are copied. Data files are looked for in `folder`, and refused when it is empty.

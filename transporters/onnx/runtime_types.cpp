@@ -12,20 +12,34 @@ namespace {
 // n uint32, m uint64, o bool.
 char letter(DataType type) {
   switch (type) {
-    case DataType::FLOAT: return 'f';
-    case DataType::DOUBLE: return 'd';
-    case DataType::FLOAT16: return 'h';
-    case DataType::BFLOAT16: return 'b';
-    case DataType::INT64: return 'l';
-    case DataType::INT32: return 'i';
-    case DataType::INT16: return 's';
-    case DataType::INT8: return 'c';
-    case DataType::UINT8: return 'u';
-    case DataType::UINT16: return 't';
-    case DataType::UINT32: return 'n';
-    case DataType::UINT64: return 'm';
-    case DataType::BOOL: return 'o';
-    default: return '\0';
+    case DataType::FLOAT:
+      return 'f';
+    case DataType::DOUBLE:
+      return 'd';
+    case DataType::FLOAT16:
+      return 'h';
+    case DataType::BFLOAT16:
+      return 'b';
+    case DataType::INT64:
+      return 'l';
+    case DataType::INT32:
+      return 'i';
+    case DataType::INT16:
+      return 's';
+    case DataType::INT8:
+      return 'c';
+    case DataType::UINT8:
+      return 'u';
+    case DataType::UINT16:
+      return 't';
+    case DataType::UINT32:
+      return 'n';
+    case DataType::UINT64:
+      return 'm';
+    case DataType::BOOL:
+      return 'o';
+    default:
+      return '\0';
   }
 }
 
@@ -138,29 +152,41 @@ constexpr Row kRows[] = {
 // Candidates in order of preference: first those that hold every value, then the nearest.
 std::string_view wider(char type) {
   switch (type) {
-    case 'o': return "uilf";
+    case 'o':
+      return "uilf";
     case 'c':
     case 's':
     case 'u':
-    case 't': return "ilf";
+    case 't':
+      return "ilf";
     case 'i':
-    case 'n': return "ldf";
-    case 'm': return "lfd";
-    case 'l': return "df";
+    case 'n':
+      return "ldf";
+    case 'm':
+      return "lfd";
+    case 'l':
+      return "df";
     case 'h':
     case 'b':
-    case 'd': return "f";
-    default: return "";
+    case 'd':
+      return "f";
+    default:
+      return "";
   }
 }
 
 DataType type_of(char type) {
   switch (type) {
-    case 'd': return DataType::DOUBLE;
-    case 'l': return DataType::INT64;
-    case 'i': return DataType::INT32;
-    case 'u': return DataType::UINT8;
-    default: return DataType::FLOAT;
+    case 'd':
+      return DataType::DOUBLE;
+    case 'l':
+      return DataType::INT64;
+    case 'i':
+      return DataType::INT32;
+    case 'u':
+      return DataType::UINT8;
+    default:
+      return DataType::FLOAT;
   }
 }
 
@@ -247,7 +273,8 @@ bool convert_types(Model& model) {
         Value*& wide = converted[{input, *computed}];
         const bool is_visible = wide && (&wide->graph() == &graph || wide->graph().parent() == nullptr);
         if (!is_visible) {
-          Node* cast = graph.insert(node, "Cast", {input}, {{"to", static_cast<int64_t>(*computed)}}, {input->name() + "/Cast"});
+          Node* cast =
+              graph.insert(node, "Cast", {input}, {{"to", static_cast<int64_t>(*computed)}}, {input->name() + "/Cast"});
           cast->name = cast->output()->name();
           wide = cast->output();
           wide->type = *computed;

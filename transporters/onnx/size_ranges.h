@@ -1,4 +1,5 @@
-// What an export takes for granted of the sizes that a model's dims name: metadata "range.batch" = "[1, 8]", "[1, inf]".
+// What an export takes for granted of the sizes that a model's dims name: metadata "range.batch" = "[1, 8]", "[1,
+// inf]".
 #pragma once
 
 #include <map>

@@ -29,8 +29,8 @@ Value* Lowering::number(const Expr& number, ScalarType dtype) {
   return once("number " + number.str() + " " + c10::toString(dtype), [&] {
     if (number.kind() == Kind::Symbol) {
       const auto source = sources_.find(number.name());
-      const bool is_number = source != sources_.end() && !source->second.dim && source->second.scale == 1 &&
-                             source->second.offset == 0;
+      const bool is_number =
+          source != sources_.end() && !source->second.dim && source->second.scale == 1 && source->second.offset == 0;
       if (is_number) return cast(value(source->second.value), dtype);
     }
     return cast(squeeze(evaluate(number), {0}), dtype);
@@ -113,44 +113,66 @@ Value* Lowering::evaluate_number(const Expr& expr) {
     return value;
   };
   const auto compare = [&](std::string_view op) {
-    const bool any_real =
-        operands[0].type() == symbolic::Type::Real || operands[1].type() == symbolic::Type::Real;
+    const bool any_real = operands[0].type() == symbolic::Type::Real || operands[1].type() == symbolic::Type::Real;
     return any_real ? emit(op, {real(0), real(1)}) : emit(op, {operand(0), operand(1)});
   };
   const auto to_integer = [&](std::string_view op) {
     return cast(op.empty() ? real(0) : emit(op, {real(0)}), ScalarType::Long);
   };
   switch (expr.kind()) {
-    case Kind::Real: return vector(std::vector<double>{*expr.as_real()}, ScalarType::Double);
-    case Kind::Boolean: return emit("Cast", {vector(std::vector<int64_t>{*expr.as_boolean()})}, {{"to", int64_t{9}}});
-    case Kind::Add: return fold("Add");
-    case Kind::Mul: return fold("Mul");
-    case Kind::Pow: return fold("Pow");
-    case Kind::Min: return fold("Min");
-    case Kind::Max: return fold("Max");
+    case Kind::Real:
+      return vector(std::vector<double>{*expr.as_real()}, ScalarType::Double);
+    case Kind::Boolean:
+      return emit("Cast", {vector(std::vector<int64_t>{*expr.as_boolean()})}, {{"to", int64_t{9}}});
+    case Kind::Add:
+      return fold("Add");
+    case Kind::Mul:
+      return fold("Mul");
+    case Kind::Pow:
+      return fold("Pow");
+    case Kind::Min:
+      return fold("Min");
+    case Kind::Max:
+      return fold("Max");
     case Kind::FloorDiv:
       // ONNX rounds toward zero: the same unless a side is negative.
       if (is_at_least(operands[0], 0) && is_at_least(operands[1], 1)) return fold("Div");
       return emit("Div", {emit("Sub", {operand(0), emit("Mod", {operand(0), operand(1)})}), operand(1)});
-    case Kind::Mod: return fold("Mod");
-    case Kind::Floor: return to_integer("Floor");
-    case Kind::Ceil: return to_integer("Ceil");
-    case Kind::Round: return to_integer("Round");
-    case Kind::Trunc: return to_integer("");
-    case Kind::ToReal: return real(0);
-    case Kind::TrueDiv: return emit("Div", {real(0), real(1)});
-    case Kind::Sqrt: return emit("Sqrt", {real(0)});
-    case Kind::Equal: return compare("Equal");
-    case Kind::NotEqual: return emit("Not", {compare("Equal")});
-    case Kind::Less: return compare("Less");
-    case Kind::LessEqual: return compare("LessOrEqual");
-    case Kind::And: return fold("And");
-    case Kind::Or: return fold("Or");
-    case Kind::Not: return emit("Not", {operand(0)});
+    case Kind::Mod:
+      return fold("Mod");
+    case Kind::Floor:
+      return to_integer("Floor");
+    case Kind::Ceil:
+      return to_integer("Ceil");
+    case Kind::Round:
+      return to_integer("Round");
+    case Kind::Trunc:
+      return to_integer("");
+    case Kind::ToReal:
+      return real(0);
+    case Kind::TrueDiv:
+      return emit("Div", {real(0), real(1)});
+    case Kind::Sqrt:
+      return emit("Sqrt", {real(0)});
+    case Kind::Equal:
+      return compare("Equal");
+    case Kind::NotEqual:
+      return emit("Not", {compare("Equal")});
+    case Kind::Less:
+      return compare("Less");
+    case Kind::LessEqual:
+      return compare("LessOrEqual");
+    case Kind::And:
+      return fold("And");
+    case Kind::Or:
+      return fold("Or");
+    case Kind::Not:
+      return emit("Not", {operand(0)});
     case Kind::Select:
       return emit("Where", {operand(0), is_real ? real(1) : operand(1), is_real ? real(2) : operand(2)});
     case Kind::Integer:
-    case Kind::Symbol: break;
+    case Kind::Symbol:
+      break;
   }
   throw InternalError("no ONNX form for '" + expr.str() + "'");
 }

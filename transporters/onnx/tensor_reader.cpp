@@ -43,22 +43,42 @@ Tensor TensorReader::read(pbf_message<proto::TensorProto> message, std::string& 
   name.clear();
   while (message.next()) {
     switch (message.tag()) {
-      case F::dims: integers(message, tensor.dims); break;
-      case F::data_type: tensor.type = static_cast<DataType>(integer(message)); break;
-      case F::segment: throw fail("tensors stored in segments are not supported");
-      case F::float_data: fixed(message, floats); break;
-      case F::double_data: fixed(message, doubles); break;
+      case F::dims:
+        integers(message, tensor.dims);
+        break;
+      case F::data_type:
+        tensor.type = static_cast<DataType>(integer(message));
+        break;
+      case F::segment:
+        throw fail("tensors stored in segments are not supported");
+      case F::float_data:
+        fixed(message, floats);
+        break;
+      case F::double_data:
+        fixed(message, doubles);
+        break;
       case F::int32_data:
       case F::int64_data:
-      case F::uint64_data: integers(message, numbers); break;
-      case F::string_data: tensor.strings.push_back(text(message)); break;
-      case F::name: name = text(message); break;
-      case F::raw_data: raw = bytes(message); break;
-      case F::external_data: entry(message, external); break;
+      case F::uint64_data:
+        integers(message, numbers);
+        break;
+      case F::string_data:
+        tensor.strings.push_back(text(message));
+        break;
+      case F::name:
+        name = text(message);
+        break;
+      case F::raw_data:
+        raw = bytes(message);
+        break;
+      case F::external_data:
+        entry(message, external);
+        break;
       case F::data_location:
         is_external = integer(message) == static_cast<int64_t>(proto::TensorProto_DataLocation::EXTERNAL);
         break;
-      default: message.skip();
+      default:
+        message.skip();
     }
   }
   const std::string who = "tensor '" + name + "'";
@@ -125,13 +145,12 @@ void TensorReader::point_at_file(TensorData& data, const std::string& who,
     return value;
   };
   const auto mapped = files_.find(location->second);
-  const Bytes& file =
-      mapped != files_.end() ? mapped->second : files_[location->second] = map_file(folder_ / relative);
+  const Bytes& file = mapped != files_.end() ? mapped->second : files_[location->second] = map_file(folder_ / relative);
   const uint64_t offset = number("offset", 0);
   if (offset > file.size || size > file.size - offset) {
-    throw Error({.stage = "onnx", .file = file.file},
-                who + " needs bytes " + std::to_string(offset) + " to " + std::to_string(offset + size) +
-                    ", the file has " + std::to_string(file.size));
+    throw Error({.stage = "onnx", .file = file.file}, who + " needs bytes " + std::to_string(offset) + " to " +
+                                                          std::to_string(offset + size) + ", the file has " +
+                                                          std::to_string(file.size));
   }
   const uint64_t length = number("length", size);
   if (length != size) throw wrong_size(who, size, length);
@@ -139,18 +158,23 @@ void TensorReader::point_at_file(TensorData& data, const std::string& who,
 }
 
 void TensorReader::copy_numbers(Tensor& tensor, const std::string& who, const std::vector<float>& floats,
-                                const std::vector<double>& doubles, const std::vector<int64_t>& numbers,
-                                uint64_t count, uint64_t size) const {
+                                const std::vector<double>& doubles, const std::vector<int64_t>& numbers, uint64_t count,
+                                uint64_t size) const {
   const auto whole = [&](const auto& list, uint64_t per_element) {
     if (list.size() != count * per_element) throw wrong_count(who, count, list.size() / per_element);
     own(tensor.data, std::string(reinterpret_cast<const char*>(list.data()), size));
   };
   switch (tensor.type) {
-    case DataType::FLOAT: return whole(floats, 1);
-    case DataType::COMPLEX64: return whole(floats, 2);
-    case DataType::DOUBLE: return whole(doubles, 1);
-    case DataType::COMPLEX128: return whole(doubles, 2);
-    default: break;
+    case DataType::FLOAT:
+      return whole(floats, 1);
+    case DataType::COMPLEX64:
+      return whole(floats, 2);
+    case DataType::DOUBLE:
+      return whole(doubles, 1);
+    case DataType::COMPLEX128:
+      return whole(doubles, 2);
+    default:
+      break;
   }
   // The low bytes of each number: one element, or one byte of packed elements.
   const size_t element = c10::elementSize(tensor.data.dtype);

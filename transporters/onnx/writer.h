@@ -33,9 +33,9 @@ struct NamedModel {
 };
 
 // Adds the files of `models` to `files`; the caller commits. Where every byte goes is settled before the first one is
-// written. Weights that are the same bytes are stored once; large ones start at multiples of 4096, others of 64, so that
-// runtimes can map them. A data file that an earlier export left and this one does not need is removed.
-// Throws Error (stage "onnx") when a model without its weights exceeds `max_model_size`, or a value lacks a type.
+// written. Weights that are the same bytes are stored once; large ones start at multiples of 4096, others of 64, so
+// that runtimes can map them. A data file that an earlier export left and this one does not need is removed. Throws
+// Error (stage "onnx") when a model without its weights exceeds `max_model_size`, or a value lacks a type.
 void save(const std::vector<NamedModel>& models, AtomicFiles& files, const SaveOptions& options = {});
 
 // One model to `file`; its folder is made when missing.

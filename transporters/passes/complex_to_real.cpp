@@ -76,8 +76,7 @@ class Rewriter {
   }
 
   static Value* pairs_of(const Parts& parts, NodeBuilder& build) {
-    return build("aten::stack",
-                 {{"tensors", Values{parts.real, imag_or_zeros(parts, build)}}, {"dim", Expr(-1)}});
+    return build("aten::stack", {{"tensors", Values{parts.real, imag_or_zeros(parts, build)}}, {"dim", Expr(-1)}});
   }
 
  private:
@@ -409,10 +408,9 @@ std::vector<Parts> transform(Rewriter& rewriter, const Node& node, NodeBuilder& 
   if (!rewriter.has_parts(self) || !node.boolean("forward")) return {};
   const Parts x = rewriter.parts(node, "self", build);
   if (x.imag != nullptr) return {};
-  Value* whole = build("aten::_fft_r2c", {{"self", x.real},
-                                          {"dim", node.get("dim")},
-                                          {"normalization", node.get("normalization")},
-                                          {"onesided", false}});
+  Value* whole = build(
+      "aten::_fft_r2c",
+      {{"self", x.real}, {"dim", node.get("dim")}, {"normalization", node.get("normalization")}, {"onesided", false}});
   return {rewriter.parts(whole, build)};
 }
 
@@ -440,9 +438,8 @@ std::vector<Parts> each(Rewriter& rewriter, const Node& node, NodeBuilder& build
   bool has_imag = false;
   for (const auto& argument : node.arguments()) {
     if (std::ranges::find(data, argument.name) == data.end()) continue;
-    for_each_value(argument.value, [&](Value* value) {
-      has_imag = has_imag || rewriter.parts(value, build).imag != nullptr;
-    });
+    for_each_value(argument.value,
+                   [&](Value* value) { has_imag = has_imag || rewriter.parts(value, build).imag != nullptr; });
   }
   const auto real = build.outputs(node.op(), arguments_of(rewriter, node, build, false, data));
   std::vector<Parts> results;
@@ -512,8 +509,7 @@ const std::unordered_map<std::string_view, Formula>& formulas() {
         {"aten::where.self", each_operand},
     };
     for (const auto* op : {"aten::_to_copy", "aten::to"}) made[op] = convert;
-    for (const auto* op :
-         {"aten::mm", "aten::bmm", "aten::matmul", "aten::linear", "aten::mv", "aten::dot"})
+    for (const auto* op : {"aten::mm", "aten::bmm", "aten::matmul", "aten::linear", "aten::mv", "aten::dot"})
       made[op] = product;
     for (const auto* op :
          {"aten::zeros", "aten::ones", "aten::full", "aten::empty", "aten::zeros_like", "aten::ones_like",
@@ -521,17 +517,56 @@ const std::unordered_map<std::string_view, Formula>& formulas() {
       made[op] = make;
     for (const auto* op : {"aten::index_put", "aten::select_scatter", "aten::slice_scatter", "aten::scatter.src"})
       made[op] = each_written;
-    for (const auto* op :
-         {"aten::_reshape_copy", "aten::_unsafe_view", "aten::alias", "aten::chunk", "aten::clone",
-          "aten::constant_pad_nd", "aten::contiguous", "aten::cumsum", "aten::detach", "aten::diagonal",
-          "aten::expand", "aten::fft_fftshift", "aten::fft_ifftshift", "aten::flatten", "aten::flip",
-          "aten::gather", "aten::index", "aten::index_select", "aten::lift_fresh", "aten::lift_fresh_copy",
-          "aten::mT", "aten::masked_fill.Scalar", "aten::mean", "aten::movedim", "aten::narrow", "aten::numpy_T",
-          "aten::pad", "aten::permute", "aten::repeat", "aten::repeat_interleave", "aten::reshape",
-          "aten::resolve_conj", "aten::resolve_neg", "aten::roll", "aten::select", "aten::slice", "aten::split",
-          "aten::split_with_sizes", "aten::squeeze", "aten::sum", "aten::t", "aten::transpose", "aten::tril",
-          "aten::triu", "aten::unbind", "aten::unflatten", "aten::unfold", "aten::unsqueeze", "aten::view",
-          "aten::view_copy"})
+    for (const auto* op : {"aten::_reshape_copy",
+                           "aten::_unsafe_view",
+                           "aten::alias",
+                           "aten::chunk",
+                           "aten::clone",
+                           "aten::constant_pad_nd",
+                           "aten::contiguous",
+                           "aten::cumsum",
+                           "aten::detach",
+                           "aten::diagonal",
+                           "aten::expand",
+                           "aten::fft_fftshift",
+                           "aten::fft_ifftshift",
+                           "aten::flatten",
+                           "aten::flip",
+                           "aten::gather",
+                           "aten::index",
+                           "aten::index_select",
+                           "aten::lift_fresh",
+                           "aten::lift_fresh_copy",
+                           "aten::mT",
+                           "aten::masked_fill.Scalar",
+                           "aten::mean",
+                           "aten::movedim",
+                           "aten::narrow",
+                           "aten::numpy_T",
+                           "aten::pad",
+                           "aten::permute",
+                           "aten::repeat",
+                           "aten::repeat_interleave",
+                           "aten::reshape",
+                           "aten::resolve_conj",
+                           "aten::resolve_neg",
+                           "aten::roll",
+                           "aten::select",
+                           "aten::slice",
+                           "aten::split",
+                           "aten::split_with_sizes",
+                           "aten::squeeze",
+                           "aten::sum",
+                           "aten::t",
+                           "aten::transpose",
+                           "aten::tril",
+                           "aten::triu",
+                           "aten::unbind",
+                           "aten::unflatten",
+                           "aten::unfold",
+                           "aten::unsqueeze",
+                           "aten::view",
+                           "aten::view_copy"})
       made[op] = each_self;
     return made;
   }();

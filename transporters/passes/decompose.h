@@ -12,8 +12,8 @@
 
 namespace transporters {
 
-// Builds nodes in front of a given one (null: at the end); output types come from the shape rules, module path and source
-// from that node.
+// Builds nodes in front of a given one (null: at the end); output types come from the shape rules, module path and
+// source from that node.
 class NodeBuilder {
  public:
   NodeBuilder(Graph& graph, Node* before, symbolic::ShapeEnv& env) : graph_(graph), before_(before), env_(env) {}

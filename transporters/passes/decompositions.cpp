@@ -287,10 +287,9 @@ Result cosine_similarity(const Node& node, NodeBuilder& build) {
 Result pairwise_distance(const Node& node, NodeBuilder& build) {
   Value* difference = build.binary("aten::sub.Tensor", node.get("x1"), node.get("x2"));
   Value* moved = build.binary("aten::add.Tensor", difference, node.get("eps"));
-  return {build("aten::linalg_vector_norm", {{"self", moved},
-                                             {"ord", node.get("p")},
-                                             {"dim", std::vector<Expr>{-1}},
-                                             {"keepdim", node.get("keepdim")}})};
+  return {build(
+      "aten::linalg_vector_norm",
+      {{"self", moved}, {"ord", node.get("p")}, {"dim", std::vector<Expr>{-1}}, {"keepdim", node.get("keepdim")}})};
 }
 
 // v * g / |v|, the norm over all dims but one (over all of them for -1).
@@ -310,7 +309,8 @@ Result weight_norm(const Node& node, NodeBuilder& build) {
 Result trilinear(const Node& node, NodeBuilder& build) {
   const auto expanded = [&](const char* tensor, const char* dims) {
     Value* value = node.tensor(tensor);
-    for (const int64_t dim : node.integers(dims)) value = build("aten::unsqueeze", {{"self", value}, {"dim", Expr(dim)}});
+    for (const int64_t dim : node.integers(dims))
+      value = build("aten::unsqueeze", {{"self", value}, {"dim", Expr(dim)}});
     return value;
   };
   Value* product = build.binary("aten::mul.Tensor", expanded("i1", "expand1"), expanded("i2", "expand2"));

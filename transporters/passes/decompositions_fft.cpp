@@ -80,22 +80,20 @@ Result to_complex(const Node& node, NodeBuilder& build) {
   Value* value = prepared(node, build, axes);
   const Argument scale = scale_of(node, kForward);
   if (!is_complex(value) && kForward)
-    return {build("aten::_fft_r2c",
-                  {{"self", value}, {"dim", axes.dims}, {"normalization", scale}, {"onesided", false}})};
+    return {
+        build("aten::_fft_r2c", {{"self", value}, {"dim", axes.dims}, {"normalization", scale}, {"onesided", false}})};
   if (!is_complex(value))
     value = build("aten::complex", {{"real", value}, {"imag", build.unary("aten::zeros_like", value)}});
-  return {build("aten::_fft_c2c",
-                {{"self", value}, {"dim", axes.dims}, {"normalization", scale}, {"forward", kForward}})};
+  return {
+      build("aten::_fft_c2c", {{"self", value}, {"dim", axes.dims}, {"normalization", scale}, {"forward", kForward}})};
 }
 
 // rfft, rfft2, rfftn: of real numbers, the half of the spectrum that says all.
 Result from_real(const Node& node, NodeBuilder& build) {
   const Axes axes = axes_of(node);
   Value* value = prepared(node, build, axes);
-  return {build("aten::_fft_r2c", {{"self", value},
-                                   {"dim", axes.dims},
-                                   {"normalization", scale_of(node, true)},
-                                   {"onesided", true}})};
+  return {build("aten::_fft_r2c",
+                {{"self", value}, {"dim", axes.dims}, {"normalization", scale_of(node, true)}, {"onesided", true}})};
 }
 
 // irfft, irfft2, irfftn: back to real numbers.
@@ -108,18 +106,18 @@ Result to_real(const Node& node, NodeBuilder& build) {
   Value* value = prepared(node, build, axes);
   if (!is_complex(value))
     value = build("aten::complex", {{"real", value}, {"imag", build.unary("aten::zeros_like", value)}});
-  return {build("aten::_fft_c2r", {{"self", value},
-                                   {"dim", axes.dims},
-                                   {"normalization", scale_of(node, false)},
-                                   {"last_dim_size", last}})};
+  return {
+      build("aten::_fft_c2r",
+            {{"self", value}, {"dim", axes.dims}, {"normalization", scale_of(node, false)}, {"last_dim_size", last}})};
 }
 
 constexpr DecompositionRow kTable[] = {
-    {"aten::fft_fft", to_complex<true>},    {"aten::fft_fft2", to_complex<true>},   {"aten::fft_fftn", to_complex<true>},
-    {"aten::fft_ifft", to_complex<false>},  {"aten::fft_ifft2", to_complex<false>},
-    {"aten::fft_ifftn", to_complex<false>}, {"aten::fft_rfft", from_real},          {"aten::fft_rfft2", from_real},
-    {"aten::fft_rfftn", from_real},         {"aten::fft_irfft", to_real},           {"aten::fft_irfft2", to_real},
-    {"aten::fft_irfftn", to_real},
+    {"aten::fft_fft", to_complex<true>},    {"aten::fft_fft2", to_complex<true>},
+    {"aten::fft_fftn", to_complex<true>},   {"aten::fft_ifft", to_complex<false>},
+    {"aten::fft_ifft2", to_complex<false>}, {"aten::fft_ifftn", to_complex<false>},
+    {"aten::fft_rfft", from_real},          {"aten::fft_rfft2", from_real},
+    {"aten::fft_rfftn", from_real},         {"aten::fft_irfft", to_real},
+    {"aten::fft_irfft2", to_real},          {"aten::fft_irfftn", to_real},
 };
 
 }  // namespace

@@ -11,8 +11,8 @@
 
 namespace transporters {
 
-// A replaceable function under a dotted path ("layers.rope.apply_rotary"). Objects live at namespace scope and enter the
-// table of methods when they are constructed.
+// A replaceable function under a dotted path ("layers.rope.apply_rotary"). Objects live at namespace scope and enter
+// the table of methods when they are constructed.
 class MethodBase {
  public:
   const std::string& path() const { return path_; }
@@ -55,7 +55,8 @@ class Method<Result(Arguments...)> final : public MethodBase {
   // Puts `factory(what runs now)` in place on this thread and returns what puts the former back.
   std::function<void()> patch(const Factory& factory) {
     const std::shared_ptr<void> before = replacement();
-    set_replacement(std::make_shared<Function>(factory(before ? *static_cast<const Function*>(before.get()) : original_)));
+    set_replacement(
+        std::make_shared<Function>(factory(before ? *static_cast<const Function*>(before.get()) : original_)));
     return [this, before] { set_replacement(before); };
   }
 

@@ -37,7 +37,8 @@ class Registry {
   Registry& operator=(const Registry&) = delete;
 
   // Replaces ATen ops ("aten::where.self") while tracing for `backend`. Throws Error for an unknown backend or op.
-  RegistrationId register_patch(std::string_view backend, const std::vector<std::string>& paths, OpPatchFactory factory);
+  RegistrationId register_patch(std::string_view backend, const std::vector<std::string>& paths,
+                                OpPatchFactory factory);
 
   // Replaces methods of the native zoo ("layers.rope.apply"); `factory` receives the original. Throws Error for an
   // unknown path (with near names) or one of another signature.
@@ -56,8 +57,8 @@ class Registry {
   RegistrationId register_fx_node_fix(std::string_view backend, std::string name, NodeFix fix);
   // Applied to the whole program, before node fixes.
   RegistrationId register_fx_program_fix(std::string_view backend, std::string name, ProgramFix fix);
-  // Says in ONNX what ops compute ("aten::add.Tensor", or "aten::add" for all its overloads, or an op of the user's own);
-  // wins over the built-in translation. Throws Error for a name without namespace.
+  // Says in ONNX what ops compute ("aten::add.Tensor", or "aten::add" for all its overloads, or an op of the user's
+  // own); wins over the built-in translation. Throws Error for a name without namespace.
   RegistrationId register_onnx_translation(const std::vector<std::string>& ops, onnx::OnnxTranslation translation);
   // Applied to the ONNX model after the built-in fixes.
   RegistrationId register_onnx_ir_fix(std::string name, std::function<bool(onnx::Model&)> fix);
@@ -86,8 +87,8 @@ class Registry {
   std::unique_ptr<Entries> entries_;
 };
 
-// Keeps the method patches of some backends in place on this thread for its lifetime; they come off in reverse order, also when an
-// exception passes.
+// Keeps the method patches of some backends in place on this thread for its lifetime; they come off in reverse order,
+// also when an exception passes.
 class MethodPatchScope {
  public:
   MethodPatchScope(const Registry& registry, const std::vector<std::string>& backends);

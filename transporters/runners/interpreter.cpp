@@ -113,7 +113,7 @@ class Interpreter::Plan {
   };
   struct Mutation {
     size_t from;
-    size_t to;  // register of the buffer, or position among user inputs
+    size_t to;                                    // register of the buffer, or position among user inputs
     std::optional<size_t> writer = std::nullopt;  // the node that can write to a user input directly
   };
   // Frees the values of a run, also when it throws; state stays.

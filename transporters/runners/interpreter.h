@@ -18,9 +18,9 @@ namespace transporters {
 // reference to their bytes, which are never written), so that the Program may change or go afterwards.
 //
 // Runs are without gradients. Values are freed after their last use. Buffers that the program mutates keep their new
-// value for the next run; user inputs that it mutates are written to in place: without a second buffer where one node reads
-// the input, and only to write some of its elements. An output that is the new value of such an input is that tensor. One
-// object must not run in two threads at a time.
+// value for the next run; user inputs that it mutates are written to in place: without a second buffer where one node
+// reads the input, and only to write some of its elements. An output that is the new value of such an input is that
+// tensor. One object must not run in two threads at a time.
 class Interpreter {
  public:
   // Throws Error for an op that the dispatcher does not have, and for state without bytes.

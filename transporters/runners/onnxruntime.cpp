@@ -51,10 +51,11 @@ struct InputSizes {
         const std::string where = "input '" + name + "' dim " + std::to_string(dim);
         const auto& [min, max] = range->second;
         if (size < min || size > max)
-          throw Error(context, where + ": expected '" + param + "' to be " +
-                                   (max == symbolic::Range::kInfinity ? "at least " + std::to_string(min)
-                                                           : std::to_string(min) + " to " + std::to_string(max)) +
-                                   ", got " + std::to_string(size));
+          throw Error(context,
+                      where + ": expected '" + param + "' to be " +
+                          (max == symbolic::Range::kInfinity ? "at least " + std::to_string(min)
+                                                             : std::to_string(min) + " to " + std::to_string(max)) +
+                          ", got " + std::to_string(size));
         const auto [first, is_new] = seen.try_emplace(param, size, where);
         if (!is_new && first->second.first != size)
           throw Error(context, where + ": expected '" + param + "' = " + std::to_string(first->second.first) + " (" +
@@ -172,8 +173,7 @@ struct OnnxRuntimeSession::State {
     if (std::find(sizes.begin(), sizes.end(), 0) != sizes.end()) return at::empty(sizes, options);
     void* data = nullptr;
     call(ort::GetTensorMutableData, value, &data);
-    return at::from_blob(
-        data, sizes, [owner](void*) {}, options);
+    return at::from_blob(data, sizes, [owner](void*) {}, options);
   }
 
   void load(const std::filesystem::path& model, const OnnxRuntimeOptions& options) {

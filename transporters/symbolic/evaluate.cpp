@@ -105,8 +105,7 @@ class Evaluator {
   std::optional<Number> integer_operation(const Expr& e) const {
     std::span<const Expr> operands = e.operands();
     auto fold_with = [&](std::optional<int64_t> (*combine)(int64_t, int64_t)) -> std::optional<Number> {
-      return fold<int64_t>(
-          operands, [&](const Expr& x) { return integer(x); }, combine);
+      return fold<int64_t>(operands, [&](const Expr& x) { return integer(x); }, combine);
     };
     auto rounded = [&](double (*round)(double)) -> std::optional<Number> {
       auto value = real(operands[0]);
@@ -143,8 +142,7 @@ class Evaluator {
   std::optional<Number> real_operation(const Expr& e) const {
     std::span<const Expr> operands = e.operands();
     auto fold_with = [&](std::optional<double> (*combine)(double, double)) -> std::optional<Number> {
-      return fold<double>(
-          operands, [&](const Expr& x) { return real(x); }, combine);
+      return fold<double>(operands, [&](const Expr& x) { return real(x); }, combine);
     };
     switch (e.kind()) {
       case Kind::Add:

@@ -67,7 +67,7 @@ class Expr {
   struct Node;
 
   Expr() : Expr(int64_t{0}) {}
-  Expr(int64_t value);               // NOLINT(google-explicit-constructor): a size is written as a plain number
+  Expr(int64_t value);                       // NOLINT(google-explicit-constructor): a size is written as a plain number
   Expr(int value) : Expr(int64_t{value}) {}  // NOLINT(google-explicit-constructor)
   explicit Expr(std::shared_ptr<const Node> node) : node_(std::move(node)) {}
 

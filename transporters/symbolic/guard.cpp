@@ -105,8 +105,8 @@ bool ShapeEnv::guard_junction(const Expr& condition, const std::string& where) {
 
 bool ShapeEnv::guard_equal(const Expr& condition, const std::string& where) {
   std::span<const Expr> sides = condition.operands();
-  // Sizes of 1 in the sample have another hint, so that a sum with one of them (a cache and the next token) no longer is
-  // what it is in the sample (the length of a mask).
+  // Sizes of 1 in the sample have another hint, so that a sum with one of them (a cache and the next token) no longer
+  // is what it is in the sample (the length of a mask).
   const auto are_equal_in_sample = [&] {
     if (sides[0].type() != Type::Integer || sides[0].is_constant() || sides[1].is_constant()) return false;
     const auto size = at_sample(sides[0]);

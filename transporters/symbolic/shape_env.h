@@ -114,9 +114,9 @@ class ShapeEnv {
   // States that a condition holds (torch._check): recorded, never branched on. It may narrow ranges and tie symbols
   // that are no explicit Dims. Throws GuardError if it is surely false.
   void expect(const Expr& condition, std::string_view message = "", std::string_view call_site = "");
-  // Needs a number: constants answer at once. A symbol is specialised to the size of the user's sample (to its hint where
-  // there is no sample); of an expression only the value there is taken for granted, which fixes its symbols or becomes a
-  // runtime assert. Recorded; throws GuardError for explicit Dims and unbacked symbols.
+  // Needs a number: constants answer at once. A symbol is specialised to the size of the user's sample (to its hint
+  // where there is no sample); of an expression only the value there is taken for granted, which fixes its symbols or
+  // becomes a runtime assert. Recorded; throws GuardError for explicit Dims and unbacked symbols.
   int64_t specialize(const Expr& expr, std::string_view call_site = "");
   // As specialize, for the user's sample size of 1 on an axis that broadcasting requires to be 1. False, and nothing is
   // recorded, when the sample is not 1 there.
@@ -148,9 +148,9 @@ class ShapeEnv {
   // A condition that holds, in the forms that reasoning looks things up by.
   struct Facts {
     std::vector<Expr> conditions;
-    std::unordered_map<Expr, bool> truth;           // conditions and their negations
+    std::unordered_map<Expr, bool> truth;            // conditions and their negations
     std::vector<std::pair<Expr, int64_t>> at_least;  // sum without constant >= number
-    std::unordered_map<Expr, Expr> values;          // what is no symbol but has one value: Mod(s, 4) is 0
+    std::unordered_map<Expr, Expr> values;           // what is no symbol but has one value: Mod(s, 4) is 0
   };
   // Results that hold until the next record.
   struct Cache {

@@ -80,8 +80,8 @@ std::vector<int64_t> prime_hints(const std::vector<std::pair<int64_t, int64_t>>&
     }
     // A range that ends below: the largest primes inside it, one apart for each round.
     int skip = round;
-    for (int64_t candidate = std::min<int64_t>(high, kLargePrimesFrom); hint == 0 && candidate >= std::max<int64_t>(low, 2);
-         --candidate) {
+    for (int64_t candidate = std::min<int64_t>(high, kLargePrimesFrom);
+         hint == 0 && candidate >= std::max<int64_t>(low, 2); --candidate) {
       if (is_prime(candidate) && !used.contains(candidate) && skip-- == 0) hint = candidate;
     }
     if (hint == 0) hint = std::max<int64_t>(low, std::min<int64_t>(high, 2 + round));

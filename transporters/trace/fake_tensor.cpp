@@ -101,9 +101,8 @@ c10::SymBool FakeTensorImpl::sym_is_non_overlapping_and_dense_custom() const {
   // Expanded tensors (stride 0) overlap; every other view is judged at the example sizes.
   std::vector<size_t> order(sizes_at_hints_.size());
   for (size_t i = 0; i < order.size(); ++i) order[i] = i;
-  std::sort(order.begin(), order.end(), [&](size_t a, size_t b) {
-    return std::tie(strides_at_hints_[a], a) < std::tie(strides_at_hints_[b], b);
-  });
+  std::sort(order.begin(), order.end(),
+            [&](size_t a, size_t b) { return std::tie(strides_at_hints_[a], a) < std::tie(strides_at_hints_[b], b); });
   int64_t expected = 1;
   for (size_t dim : order) {
     if (sizes_at_hints_[dim] == 1) continue;

@@ -8,8 +8,8 @@
 
 namespace transporters {
 
-// A size or stride at the hints; each symbol that the data decides counts as one large number, so that strides keep their
-// order.
+// A size or stride at the hints; each symbol that the data decides counts as one large number, so that strides keep
+// their order.
 int64_t layout_hint(const Expr& expr, const symbolic::ShapeEnv& env);
 
 // Gives the outputs of a pointwise node the strides that ATen's TensorIterator gives them: dims in the order of the

@@ -25,7 +25,9 @@ struct ConcreteType {
   std::vector<int64_t> strides;
 };
 
-ErrorContext context(const Node& node) { return {.stage = "trace", .op = node.op(), .module = node.module_path, .file = ""}; }
+ErrorContext context(const Node& node) {
+  return {.stage = "trace", .op = node.op(), .module = node.module_path, .file = ""};
+}
 
 std::optional<int64_t> evaluate(const Expr& expr, const Assignment& assignment) {
   const auto number = expr.evaluate([&](std::string_view name) -> std::optional<int64_t> {
@@ -114,9 +116,8 @@ class Concretizer {
 std::optional<std::vector<ConcreteType>> ask(const c10::OperatorHandle& op, const Node& node,
                                              const torch::jit::Stack& stack, const Assignment& assignment,
                                              std::string* failure) {
-  const c10::impl::ExcludeDispatchKeyGuard outside_trace(
-      c10::DispatchKeySet({c10::DispatchKey::TESTING_ONLY_GenericMode, c10::DispatchKey::Functionalize,
-                           c10::DispatchKey::Fake}));
+  const c10::impl::ExcludeDispatchKeyGuard outside_trace(c10::DispatchKeySet(
+      {c10::DispatchKey::TESTING_ONLY_GenericMode, c10::DispatchKey::Functionalize, c10::DispatchKey::Fake}));
   const size_t count = node.schema().arguments.size();
   torch::jit::Stack concrete;
   Concretizer concretize(assignment);
@@ -136,9 +137,7 @@ std::optional<std::vector<ConcreteType>> ask(const c10::OperatorHandle& op, cons
     return std::nullopt;
   }
   std::vector<ConcreteType> types;
-  const auto add = [&](const at::Tensor& t) {
-    types.push_back({t.scalar_type(), t.sizes().vec(), t.strides().vec()});
-  };
+  const auto add = [&](const at::Tensor& t) { types.push_back({t.scalar_type(), t.sizes().vec(), t.strides().vec()}); };
   for (const c10::IValue& value : concrete) {
     if (value.isTensor()) {
       if (value.toTensor().defined()) add(value.toTensor());

@@ -10,9 +10,9 @@
 #include "transporters/symbolic/sym_node.h"
 #include "transporters/trace/fake_tensor.h"
 #include "transporters/trace/module_scope.h"
+#include "transporters/trace/pointwise_layout.h"
 #include "transporters/trace/preserve.h"
 #include "transporters/trace/probe.h"
-#include "transporters/trace/pointwise_layout.h"
 #include "transporters/trace/shape_rules/shape_rules.h"
 
 namespace transporters {
@@ -73,8 +73,9 @@ bool keeps_layout(const c10::OperatorHandle& op, const Node& node) {
 
 // The functional forms of writes through views: what they return lies in memory as what they copy.
 bool writes_into_a_copy(const Node& node) {
-  static const std::set<std::string, std::less<>> ops = {"aten::as_strided_scatter", "aten::copy", "aten::diagonal_scatter",
-                                                         "aten::index_put", "aten::select_scatter", "aten::slice_scatter"};
+  static const std::set<std::string, std::less<>> ops = {"aten::as_strided_scatter", "aten::copy",
+                                                         "aten::diagonal_scatter",   "aten::index_put",
+                                                         "aten::select_scatter",     "aten::slice_scatter"};
   return ops.contains(node.op());
 }
 
@@ -384,17 +385,16 @@ void Recorder::record_whole(const c10::OperatorHandle& op, torch::jit::Stack& st
     return functionalization::from_functional_tensor(wrapper);
   });
   record(op, stack);
-  transform_tensors(stack, schema.returns.size(), [](const at::Tensor& tensor) {
-    return functionalization::to_functional_tensor(tensor);
-  });
+  transform_tensors(stack, schema.returns.size(),
+                    [](const at::Tensor& tensor) { return functionalization::to_functional_tensor(tensor); });
 }
 
 Expr Recorder::decode(int64_t value) const { return decoder_ == nullptr ? Expr(value) : decoder_->decode(value); }
 
 Argument Recorder::to_argument(const c10::IValue& value, const SchemaArgument& argument) {
   const auto unsupported = [&]() -> Error {
-    return Error(error_context(), "argument '" + argument.name + "' holds a " + value.tagKind() +
-                                      ", which a graph can't carry");
+    return Error(error_context(),
+                 "argument '" + argument.name + "' holds a " + value.tagKind() + ", which a graph can't carry");
   };
   const auto number = [&](const c10::IValue& v) -> Argument {
     if (v.isBool()) return v.toBool();
@@ -528,8 +528,9 @@ void Recorder::record(const c10::OperatorHandle& op, torch::jit::Stack& stack) {
       if (schema.arguments[i].is_write) written = stack[first + i];
     const bool on_meta = written.isTensor() && written.toTensor().defined() && written.toTensor().is_meta();
     if (!on_meta)
-      throw Error(error_context(), "the op writes to its argument and has no functional form; replace it by an "
-                                   "out-of-place op, or register a patch for it");
+      throw Error(error_context(),
+                  "the op writes to its argument and has no functional form; replace it by an "
+                  "out-of-place op, or register a patch for it");
     torch::jit::drop(stack, count);
     if (!schema.returns.empty()) stack.push_back(written);
     return;
@@ -578,7 +579,8 @@ void Recorder::record(const c10::OperatorHandle& op, torch::jit::Stack& stack) {
       push(as_scalar ? c10::IValue(c10::Scalar(flag)) : c10::IValue(flag));
     }
   }
-  if (next != node->outputs().size()) throw InternalError("the shape rule of " + schema.name + " gave too many outputs");
+  if (next != node->outputs().size())
+    throw InternalError("the shape rule of " + schema.name + " gave too many outputs");
   current_op_ = outer_op;
 }
 

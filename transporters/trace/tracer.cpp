@@ -68,9 +68,9 @@ AxisSymbols collect_symbols(const std::vector<TraceInput>& inputs) {
                                                                  std::to_string(range.max) + "]");
       if (explicit_dim && !range.contains(sizes[dim]))
         throw Error(ErrorContext{.stage = "dynamic shapes"},
-                    position(input, dim) + " has size " + std::to_string(sizes[dim]) + " in the sample, outside of Dim('" +
-                        name + "', min=" + std::to_string(range.min) + ", max=" + std::to_string(range.max) +
-                        "); widen the range or give another sample");
+                    position(input, dim) + " has size " + std::to_string(sizes[dim]) +
+                        " in the sample, outside of Dim('" + name + "', min=" + std::to_string(range.min) +
+                        ", max=" + std::to_string(range.max) + "); widen the range or give another sample");
       auto found = by_name.find(name);
       if (found != by_name.end()) {
         AxisSymbol& known = result.symbols[found->second];
@@ -87,7 +87,8 @@ AxisSymbols collect_symbols(const std::vector<TraceInput>& inputs) {
                           " in the sample; use two Dims, or a sample where they agree");
         name = identifier(input.path + "_" + name);
       }
-      // Equal sample sizes at the same dim are likely one size seen twice: where an example must decide, they are equal.
+      // Equal sample sizes at the same dim are likely one size seen twice: where an example must decide, they are
+      // equal.
       std::string group = explicit_dim ? "name " + name : std::to_string(dim) + ":" + std::to_string(sizes[dim]);
       by_name[name] = result.symbols.size();
       of_input[dim] = result.symbols.size();
@@ -149,8 +150,8 @@ TensorType static_type(const at::Tensor& tensor) {
 
 // Adds the outputs: mutations of buffers, mutations of user inputs, then what the code returned.
 void add_outputs(const Job& job, Recorder& recorder, const std::vector<at::Tensor>& fakes,
-                 const std::vector<Value*>& user_values, const std::vector<TraceOutput>& outputs,
-                 const ShapeEnv& env, Program& program) {
+                 const std::vector<Value*>& user_values, const std::vector<TraceOutput>& outputs, const ShapeEnv& env,
+                 Program& program) {
   Graph& graph = *program.graph;
   const auto add = [&](OutputSpec spec) {
     if (spec.value != nullptr) graph.add_output(spec.value);
@@ -158,8 +159,8 @@ void add_outputs(const Job& job, Recorder& recorder, const std::vector<at::Tenso
   };
   for (const InputSpec& input : std::vector<InputSpec>(program.inputs)) {
     if (input.kind != InputKind::Parameter && input.kind != InputKind::Buffer) continue;
-    const auto state = std::find_if(job.state.begin(), job.state.end(),
-                                    [&](const TraceState& s) { return s.name == input.target; });
+    const auto state =
+        std::find_if(job.state.begin(), job.state.end(), [&](const TraceState& s) { return s.name == input.target; });
     Value* now = recorder.value_of_bound(state->tensor);
     if (now == nullptr || now == input.value) continue;
     // A tied tensor is bound under its first name only.
@@ -204,9 +205,7 @@ Expr resolve(const ShapeEnv& env, Expr expr) {
 // Sizes written with symbols that were unified or fixed are brought to their final form.
 void simplify_sizes(Graph& graph, const ShapeEnv& env) {
   // A symbol that the graph computes keeps its source, whatever conditions say of it: they are asserted of it.
-  const auto is_computed = [&](const Expr& expr) {
-    return expr.kind() == symbolic::Kind::Symbol && !env.hint(expr);
-  };
+  const auto is_computed = [&](const Expr& expr) { return expr.kind() == symbolic::Kind::Symbol && !env.hint(expr); };
   const auto simplify = [&](std::vector<Expr>& sizes) {
     for (Expr& size : sizes)
       if (!size.is_constant()) size = is_computed(resolve(env, size)) ? resolve(env, size) : env.simplify(size);
@@ -257,13 +256,14 @@ void record_constraints(Program& program, const ShapeEnv& env) {
   for (const symbolic::RuntimeAssert& assertion : env.runtime_asserts()) {
     // An answer must hold as it stands, but that for larger sizes which an example of size 1 got serves that example.
     const bool is_required = assertion.condition.kind() == symbolic::Kind::Equal ||
-                             answers.contains(assertion.condition.str()) || !contradicts_sample(env, assertion.condition);
+                             answers.contains(assertion.condition.str()) ||
+                             !contradicts_sample(env, assertion.condition);
     const Expr condition = is_required ? resolve(env, assertion.condition) : env.simplify(assertion.condition);
     if (condition.as_boolean() == true) continue;
-    program.graph->append("aten::_assert_scalar",
-                          {{"self", condition},
-                           {"assert_msg", "expected " + condition.str() + " (needed by " + assertion.where + ")"}},
-                          {});
+    program.graph->append(
+        "aten::_assert_scalar",
+        {{"self", condition}, {"assert_msg", "expected " + condition.str() + " (needed by " + assertion.where + ")"}},
+        {});
   }
   std::set<std::string> used;
   const auto use = [&](const Expr& expr) {
@@ -374,8 +374,7 @@ Attempt run(const Job& job, const std::vector<int64_t>& hints, bool concrete) {
 
   // Signature: lifted constants stand between buffers and user inputs.
   for (const Recorder::Constant& constant : recorder.constants()) {
-    program.inputs.push_back(
-        {.kind = InputKind::Constant, .value = constant.value, .target = constant.value->name()});
+    program.inputs.push_back({.kind = InputKind::Constant, .value = constant.value, .target = constant.value->name()});
     program.state[constant.value->name()] = to_tensor_data(constant.tensor.contiguous());
   }
   for (size_t i = 0; i < job.inputs.size(); ++i)
@@ -398,13 +397,13 @@ Attempt run(const Job& job, const std::vector<int64_t>& hints, bool concrete) {
 void check_same(const Program& first, const Program& second) {
   const auto differing = [](const std::string& what, const Node& node) {
     return Error(ErrorContext{.stage = "trace", .op = node.op(), .module = node.module_path, .file = ""},
-                 what + " follows a dynamic size that the code read as a plain integer, in a way that can't be told; "
-                        "read it with sym_size/sym_sizes there, or make the axis static");
+                 what +
+                     " follows a dynamic size that the code read as a plain integer, in a way that can't be told; "
+                     "read it with sym_size/sym_sizes there, or make the axis static");
   };
   auto b = second.graph->begin();
   for (Node& a : *first.graph) {
-    if (b == second.graph->end() || b->op() != a.op())
-      throw differing("which op runs here", a);
+    if (b == second.graph->end() || b->op() != a.op()) throw differing("which op runs here", a);
     if (a.arguments().size() != b->arguments().size()) throw differing("the set of arguments", a);
     for (size_t i = 0; i < a.arguments().size(); ++i) {
       const Argument& x = a.arguments()[i].value;
@@ -441,7 +440,8 @@ Program trace(const TracedFunction& function, const std::vector<TraceInput>& inp
   for (const TraceState& entry : state)
     if (!program.state.contains(entry.name)) program.state[entry.name] = to_tensor_data(entry.tensor);
   for (const TraceInput& input : inputs)
-    if (input.sample.defined() && !input.sample.is_meta()) program.example_inputs.push_back({input.path, to_tensor_data(input.sample)});
+    if (input.sample.defined() && !input.sample.is_meta())
+      program.example_inputs.push_back({input.path, to_tensor_data(input.sample)});
   if (notes != nullptr) {
     *notes = attempt.notes;
     for (const auto& fixed : attempt.env->specializations()) {
@@ -450,8 +450,8 @@ Program trace(const TracedFunction& function, const std::vector<TraceInput>& inp
                        std::to_string(fixed.value) + " by " + fixed.where);
     }
     for (const auto& answer : attempt.env->data_answers())
-      notes->push_back("the data decides " + answer.where + ": taken from the sample, and asserted when the program runs: " +
-                       answer.condition.str());
+      notes->push_back("the data decides " + answer.where +
+                       ": taken from the sample, and asserted when the program runs: " + answer.condition.str());
     for (const auto& equality : attempt.env->equalities())
       notes->push_back("axis '" + equality.symbol + "' equals " + equality.by.str() + ", as " + equality.where +
                        " needs");

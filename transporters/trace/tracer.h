@@ -37,8 +37,8 @@ struct TraceState {
 };
 
 struct TraceOutput {
-  std::string path;   // "logits"
-  at::Tensor tensor;  // undefined: the output is the constant below
+  std::string path;            // "logits"
+  at::Tensor tensor;           // undefined: the output is the constant below
   Argument constant = None{};  // None, a number (symbolic sizes included) or a string
 };
 
@@ -49,9 +49,9 @@ struct TraceOptions {
   std::set<std::string> decompose;
   // Replacements of ATen ops while tracing.
   std::vector<OpPatch> patches;
-  // Answer questions that only data decides (`if mask.all()`, `range(lengths.max())`) as for the samples, which are then
-  // computed with as far as it takes; the program asserts that the data it gets has the same answers. Otherwise such
-  // questions are errors.
+  // Answer questions that only data decides (`if mask.all()`, `range(lengths.max())`) as for the samples, which are
+  // then computed with as far as it takes; the program asserts that the data it gets has the same answers. Otherwise
+  // such questions are errors.
   bool answer_from_samples = false;
   // The user's source line that runs now ("modeling_llama.py:120"), for nodes and messages; "" when it is not known.
   std::function<std::string()> source;
@@ -72,9 +72,9 @@ struct TraceResult {
 
 using TracedFunction = std::function<TraceResult(const std::vector<at::Tensor>& inputs)>;
 
-// Runs `function` on fakes of the `inputs` that have samples and returns the program. Tensors of `state` become parameters and buffers, other
-// real tensors that the code reads become constants. Not reentrant; one trace a thread at a time.
-// Throws Error (stage "trace") naming the op and the module path, and what `function` throws.
+// Runs `function` on fakes of the `inputs` that have samples and returns the program. Tensors of `state` become
+// parameters and buffers, other real tensors that the code reads become constants. Not reentrant; one trace a thread at
+// a time. Throws Error (stage "trace") naming the op and the module path, and what `function` throws.
 Program trace(const TracedFunction& function, const std::vector<TraceInput>& inputs,
               const std::vector<TraceState>& state, const TraceOptions& options = {}, TraceNotes* notes = nullptr);
 

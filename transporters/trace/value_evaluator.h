@@ -1,4 +1,5 @@
-// Values of a graph while it is traced, computed when they are asked for: from constants alone, or from the user's sample.
+// Values of a graph while it is traced, computed when they are asked for: from constants alone, or from the user's
+// sample.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -36,7 +36,9 @@ def as_kwargs(module: torch.nn.Module, args: tuple, kwargs: dict[str, Any]) -> d
         if kind is inspect.Parameter.VAR_KEYWORD:
             named.update(value)
         elif kind is inspect.Parameter.VAR_POSITIONAL:
-            raise ExportError(f"[generation] {type(module).__name__} is called with {len(value)} arguments without names")
+            raise ExportError(
+                f"[generation] {type(module).__name__} is called with {len(value)} arguments without names"
+            )
         else:
             named[name] = value
     return named
@@ -44,8 +46,8 @@ def as_kwargs(module: torch.nn.Module, args: tuple, kwargs: dict[str, Any]) -> d
 
 @contextlib.contextmanager
 def recorded(modules: list[torch.nn.Module]) -> Iterator[Calls]:
-    """While it lasts, keeps copies of the keyword arguments of each call of these modules, taken before the call: caches
-    change in it."""
+    """While it lasts, keeps copies of the keyword arguments of each call of these modules, taken before the call:
+    caches change in it."""
     calls: Calls = {module: [] for module in modules}
 
     def record(module, args, kwargs):

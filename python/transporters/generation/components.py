@@ -47,8 +47,8 @@ def export(
 
 
 def _config_of_each(exporter: HfExporter, config: Any, names: list[str]) -> dict[str, DynamoConfig]:
-    """A config for each name: the given one, or its entries when it has those of components. Raises ExportError listing the
-    names that are missing or unknown."""
+    """A config for each name: the given one, or its entries when it has those of components. Raises ExportError listing
+    the names that are missing or unknown."""
     by_component = isinstance(config, Mapping) and any(
         name in names or isinstance(value, exporter.config_class) for name, value in config.items()
     )

@@ -23,9 +23,10 @@ def decompose_for_generation(
     """Name -> (module, keyword arguments) of each stage, as one run of ``model.generate(**inputs)`` calls it.
 
     "prefill" and "decode" are the whole model with the prompt and with the token after it. A multimodal model has, in
-    place of "prefill", its parts: "image_encoder", "audio_encoder", its projector under its own name, "language_model" and
-    "lm_head"; an encoder-decoder has "encoder" besides. Where generate() hands over to a part of the model (BLIP-2),
-    "prefill" and "decode" are that part; where it calls the model once for all tokens (CTC), there is "prefill" only.
+    place of "prefill", its parts: "image_encoder", "audio_encoder", its projector under its own name, "language_model"
+    and "lm_head"; an encoder-decoder has "encoder" besides. Where generate() hands over to a part of the model
+    (BLIP-2), "prefill" and "decode" are that part; where it calls the model once for all tokens (CTC), there is
+    "prefill" only.
 
     inputs: what generate takes. Sizes and types matter, values hardly.
     generation_config: the model's own when None. ``GenerationConfig(cache_implementation="static", max_cache_len=...)``
@@ -33,8 +34,8 @@ def decompose_for_generation(
     multi_token_decode: "decode" is called with two tokens, so that an export with dynamic sizes takes any number: the
         prompt, when the cache is empty, a chunk of it, or one token.
 
-    Raises ExportError when the model can't generate from these inputs, and naming the stage that does not run. The model
-    is left as it was.
+    Raises ExportError when the model can't generate from these inputs, and naming the stage that does not run. The
+    model is left as it was.
     """
     if not transformers_support.is_transformers_model(model) or not hasattr(model, "generate"):
         raise ExportError(f"[generation] a transformers model that generates is expected, not a {type(model).__name__}")
@@ -101,8 +102,8 @@ def _check(inputs: Any, generation_config: Any) -> None:
 
 
 def _decode_steps(model: torch.nn.Module, inputs: Mapping[str, Any], multi_token_decode: bool) -> tuple[int, int]:
-    """The call of the model that is its decode stage, and how many calls there are up to the end of that: after a prompt
-    of one token (an encoder-decoder's start) the second, since a cache of one token tells less of the sizes."""
+    """The call of the model that is its decode stage, and how many calls there are up to the end of that: after a
+    prompt of one token (an encoder-decoder's start) the second, since a cache of one token tells less of the sizes."""
     ids = inputs.get("input_ids")
     is_short = model.config.is_encoder_decoder or (isinstance(ids, torch.Tensor) and ids.shape[-1] == 1)
     first = 2 if is_short else 1

@@ -44,8 +44,8 @@ def merged(steps: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def check(model: torch.nn.Module, outputs: Any, steps: list[dict[str, Any]]) -> None:
-    """Raises ExportError when a model's answer to the tokens together is not the one to the last of them: not every model
-    goes on from its cache with several tokens."""
+    """Raises ExportError when a model's answer to the tokens together is not the one to the last of them: not every
+    model goes on from its cache with several tokens."""
     together = getattr(outputs, "logits", None)
     if together is None:
         return
@@ -60,8 +60,8 @@ def check(model: torch.nn.Module, outputs: Any, steps: list[dict[str, Any]]) -> 
 
 
 def _merged_mask(masks: list[Any], starts: list[int], is_windowed: bool = True) -> Any:
-    """Masks with a row per query stand one below the other, their columns at the position that the first one's begin at;
-    of those that only tell padding the last is the longest."""
+    """Masks with a row per query stand one below the other, their columns at the position that the first one's begin
+    at; of those that only tell padding the last is the longest."""
     if isinstance(masks[0], dict):
         return {key: _merged_mask([mask[key] for mask in masks], starts, key in _WINDOWED) for key in masks[0]}
     if any(mask is None for mask in masks) or masks[-1].dim() != 4:

@@ -1,8 +1,8 @@
 """Convolutions of audio codecs, which pad to whole frames.
 
-Why: EnCodec and its relatives keep kernel size and stride in tensors and compute the padding with them, so a graph would
-read sizes from data. They follow from the convolution's own numbers. Audio that is encoded whole is a single chunk, which
-a loop over chunks would make one of the sample's length.
+Why: EnCodec and its relatives keep kernel size and stride in tensors and compute the padding with them, so a graph
+would read sizes from data. They follow from the convolution's own numbers. Audio that is encoded whole is a single
+chunk, which a loop over chunks would make one of the sample's length.
 """
 
 from __future__ import annotations
@@ -58,7 +58,9 @@ class _Rewrite(ast.NodeTransformer):
 
 
 def _has_sizes_in_tensors(module: torch.nn.Module) -> bool:
-    return hasattr(type(module), "_get_extra_padding_for_conv1d") and {"stride", "padding_total"} <= module._buffers.keys()
+    return (
+        hasattr(type(module), "_get_extra_padding_for_conv1d") and {"stride", "padding_total"} <= module._buffers.keys()
+    )
 
 
 def entries(model: torch.nn.Module) -> list[tuple[Any, str, Any]]:

@@ -1,8 +1,8 @@
 """Cache layers as graphs hold them.
 
 Why: layers with a window count their tokens in a Python number, and take other branches by it, so that a graph would be
-right for the sample's number only. While stages are captured and traced, a dynamic layer keeps the keys of all tokens (its
-mask has the window), and a static one counts in its tensor `cumulative_length`, which it has anyway.
+right for the sample's number only. While stages are captured and traced, a dynamic layer keeps the keys of all tokens
+(its mask has the window), and a static one counts in its tensor `cumulative_length`, which it has anyway.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ _cross_layers: set[int] = set()
 
 
 def entries(with_cache: bool = True) -> list[tuple[Any, str, Any]]:
-    """(class, method, factory) of the replacements; without caches among the inputs, of those that change nothing that a
-    first call returns."""
+    """(class, method, factory) of the replacements; without caches among the inputs, of those that change nothing that
+    a first call returns."""
     from transformers import cache_utils
 
     states = (cache_utils.LinearAttentionLayer, "update_conv_state", _update_conv_state)
@@ -124,7 +124,9 @@ def of_call(kwargs: dict[str, Any]) -> Iterator[None]:
     encoder's output."""
     from transformers.cache_utils import EncoderDecoderCache
 
-    lengths = [length for name in ("decoder_attention_mask", "attention_mask") if (length := _columns(kwargs.get(name)))]
+    lengths = [
+        length for name in ("decoder_attention_mask", "attention_mask") if (length := _columns(kwargs.get(name)))
+    ]
     cross = {
         id(layer)
         for value in kwargs.values()

@@ -123,7 +123,8 @@ def _rwkv(original):
 
 
 class _CutAlways(ast.NodeTransformer):
-    """Mamba 2 asks whether its last chunk was padded before it cuts that off; the cut leaves whole chunks as they are."""
+    """Mamba 2 asks whether its last chunk was padded before it cuts that off; the cut leaves whole chunks as they
+    are."""
 
     def visit_If(self, node):
         return node.body if ast.unparse(node.test) == "pad_size > 0" else node

@@ -22,7 +22,9 @@ def _set_shift_and_window_size(original):
             return original(self, input_resolution)
         shorter = torch.sym_min(height, width)
         # The position bias has the size of a whole window.
-        torch._check(shorter >= self.window_size, lambda: f"a feature map is smaller than a window of {self.window_size}")
+        torch._check(
+            shorter >= self.window_size, lambda: f"a feature map is smaller than a window of {self.window_size}"
+        )
         if self.shift_size:
             is_one_window = 1 - torch.sym_min(shorter - self.window_size, 1)
             self.shift_size = torch.sym_max(self.shift_size, is_one_window * height * width)

@@ -1,8 +1,8 @@
 """Branches that ask how a size compares with another one, where one answer serves for all sizes.
 
 Why: models interpolate position embeddings or features only for images of another size, so a graph would hold the
-sample's branch. At the size that a model was made for interpolation changes nothing: symbolic sizes count as different. Codecs
-shorten only audio that is too long; to cut at the length changes no other: symbolic lengths count as shorter.
+sample's branch. At the size that a model was made for interpolation changes nothing: symbolic sizes count as different.
+Codecs shorten only audio that is too long; to cut at the length changes no other: symbolic lengths count as shorter.
 """
 
 from __future__ import annotations

@@ -50,7 +50,13 @@ class _Rewrite(ast.NodeTransformer):
         return made
 
 
-_FUNCTIONS = ("forward", "_pad_to_window_size", "_pad_to_block_size", "_chunk", "_sliding_chunks_matmul_attn_probs_value")
+_FUNCTIONS = (
+    "forward",
+    "_pad_to_window_size",
+    "_pad_to_block_size",
+    "_chunk",
+    "_sliding_chunks_matmul_attn_probs_value",
+)
 _MODULES = ("longformer", "led", "big_bird", "bigbird_pegasus")
 
 

@@ -47,7 +47,8 @@ class Case:
             return flatten(self.model(**copy.deepcopy(inputs)))
 
     def variations(self, dynamic: bool) -> list[Variation]:
-        """What an export is verified with: the traced inputs, others of the same sizes, and with dynamic other sizes."""
+        """What an export is verified with: the traced inputs, others of the same sizes, and with dynamic other
+        sizes."""
         return [self.sample, *self.same_sizes, *(self.other_sizes if dynamic else ())]
 
     def describe(self) -> dict:

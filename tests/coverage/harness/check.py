@@ -108,7 +108,7 @@ def _runs(exported: Exported, format, path, sampled, note):
 
 
 def _changed(case: Case) -> str:
-    """"" when the model is bit for bit what it was before an export and still runs, else what is wrong with it."""
+    """ "" when the model is bit for bit what it was before an export and still runs, else what is wrong with it."""
     now = {name: tensor.detach() for name, tensor in tensors_of(case.model).items()}
     if now.keys() != case.state.keys():
         return f"other tensors in the model after the export: {sorted(now.keys() ^ case.state.keys())[:4]}"

@@ -144,7 +144,9 @@ def repeatable(results: list[dict]) -> str:
     first = results[0]
     if all(equal(first, other) for other in results[1:]):
         return VALUES
-    same = all({n: t.shape for n, t in first.items()} == {n: t.shape for n, t in other.items()} for other in results[1:])
+    same = all(
+        {n: t.shape for n, t in first.items()} == {n: t.shape for n, t in other.items()} for other in results[1:]
+    )
     return SIZES if same else RANKS
 
 
@@ -153,7 +155,9 @@ def equal(expected: dict, got: dict) -> bool:
     return expected.keys() == got.keys() and all(
         a.shape == got[name].shape
         and a.dtype == got[name].dtype
-        and bool(torch.equal(torch.nan_to_num(a), torch.nan_to_num(got[name])) if _numeric(a) else torch.equal(a, got[name]))
+        and bool(
+            torch.equal(torch.nan_to_num(a), torch.nan_to_num(got[name])) if _numeric(a) else torch.equal(a, got[name])
+        )
         for name, a in expected.items()
     )
 

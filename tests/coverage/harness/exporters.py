@@ -28,9 +28,9 @@ class Exported:
 
 
 def prepared_like(model, sample: dict, given: dict) -> Callable:
-    """What makes of other inputs what an exporter made of `sample`, in place, while it exported: transformers' exporters
-    add to a caller's inputs what the model would compute from their data, and take flags out. `given` is the sample as it
-    was; nothing is done when the exporter left it alone."""
+    """What makes of other inputs what an exporter made of `sample`, in place, while it exported: transformers'
+    exporters add to a caller's inputs what the model would compute from their data, and take flags out. `given` is the
+    sample as it was; nothing is done when the exporter left it alone."""
     if sample.keys() == given.keys():
         return lambda inputs: inputs
 
@@ -44,7 +44,8 @@ def prepared_like(model, sample: dict, given: dict) -> Callable:
 
 
 class Transporters:
-    """This project's Python package: the one in the build folder (TRANSPORTERS_BUILD, or `build`), or an installed one."""
+    """This project's Python package: the one in the build folder (TRANSPORTERS_BUILD, or `build`), or an installed
+    one."""
 
     def __init__(self):
         build = Path(os.environ.get("TRANSPORTERS_BUILD", ROOT / "build")).resolve() / "python"
@@ -66,8 +67,8 @@ class Transporters:
         return Exported(lambda inputs: program(**inputs), program.save, prepared_like(model, inputs, given))
 
     def export_stages(self, model, inputs, mode, static=()):
-        """The stages of generation, which answer for the model while `in_place()` lasts (tests/python/generation_loops.py).
-        Their sizes are dynamic but for the components named in `static`."""
+        """The stages of generation, which answer for the model while `in_place()` lasts
+        (tests/python/generation_loops.py). Their sizes are dynamic but for the components named in `static`."""
         package = self.package
         exporter = package.DynamoExporter() if mode == "generate-dynamo" else package.OnnxExporter()
         config = {"dynamic": True}
@@ -113,9 +114,11 @@ class Torch:
         shapes = None
         if dynamic:
             shapes = torch.utils._pytree.tree_map(
-                lambda leaf: {axis: torch.export.Dim.AUTO for axis in range(leaf.dim())}
-                if isinstance(leaf, torch.Tensor)
-                else None,
+                lambda leaf: (
+                    {axis: torch.export.Dim.AUTO for axis in range(leaf.dim())}
+                    if isinstance(leaf, torch.Tensor)
+                    else None
+                ),
                 dict(inputs),
             )
         with torch.no_grad():

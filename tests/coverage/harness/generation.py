@@ -46,7 +46,9 @@ class GenerationCase(Case):
         """What generate() returns, by whatever answers in place of the model."""
         options = {"logits_processor": list(processors)} if processors else {}
         with torch.no_grad():
-            return flatten(self.model.generate(**copy.deepcopy(inputs), max_new_tokens=TOKENS, do_sample=False, **options))
+            return flatten(
+                self.model.generate(**copy.deepcopy(inputs), max_new_tokens=TOKENS, do_sample=False, **options)
+            )
 
 
 def _go_on(model) -> None:
@@ -58,7 +60,8 @@ def _go_on(model) -> None:
 
 
 def verify(case: GenerationCase, exporter, mode: str, note, record: dict) -> None:
-    """Exports the stages of a case, generates with them at all its sizes, and compares; fills `record`. Raises Failure."""
+    """Exports the stages of a case, generates with them at all its sizes, and compares; fills `record`. Raises
+    Failure."""
     start = time.perf_counter()
     with stage("export", note):
         driver = _exported(case, exporter, mode, record)
@@ -98,8 +101,8 @@ def _exported(case, exporter, mode, record):
 
 
 def _same_tokens(case, driver, variation: Variation, got, mode: str, record: dict) -> None:
-    """Raises Mismatch when `got` isn't what eager generates. An ONNX stage may take the first of equal scores, and a token
-    may be another one where all scores are eager's but for rounding."""
+    """Raises Mismatch when `got` isn't what eager generates. An ONNX stage may take the first of equal scores, and a
+    token may be another one where all scores are eager's but for rounding."""
     try:
         compare(variation.expected, got, case.level)
         return

@@ -93,12 +93,19 @@ def generation(results: Results, modes: list[str]) -> str:
             "eager's tokens given at every step, all their scores are eager's to 1e-4 of the largest: " + named(ties)
         )
     if firsts:
-        parts.append(f"{len(firsts)} models in ONNX equal eager when its `topk` takes the first of equal scores: " + named(firsts))
+        parts.append(
+            f"{len(firsts)} models in ONNX equal eager when its `topk` takes the first of equal scores: "
+            + named(firsts)
+        )
     parts += [totals(results, modes), times(results, modes), verified(results, modes)]
     static = {r["case"]: r for r in passed if r.get("static")}
     if static:
         lines = [f"- `{case}`: {', '.join(r['static'])} ({r['static_reason']})" for case, r in sorted(static.items())]
-        parts += ["### Components with fixed sizes", "These can't be exported with dynamic sizes, the others of the model are.", "\n".join(lines)]
+        parts += [
+            "### Components with fixed sizes",
+            "These can't be exported with dynamic sizes, the others of the model are.",
+            "\n".join(lines),
+        ]
     parts += [failures(results, modes), "### Not generating in eager", left_out(results, "generate")]
     return "\n\n".join(part for part in parts if part)
 
@@ -131,7 +138,11 @@ def failures(results: Results, modes: list[str]) -> str:
         if len(listed) > SHOWN:
             listed = [*listed[:SHOWN], f"- and {len(listed) - SHOWN} more"]
         where = sorted({r["where"] for r in records if r.get("where")})
-        place = f"\n\nIn `{where[0].replace('`', '')}`" + (f" and {len(where) - 1} more places." if len(where) > 1 else ".") if where else ""
+        place = (
+            f"\n\nIn `{where[0].replace('`', '')}`" + (f" and {len(where) - 1} more places." if len(where) > 1 else ".")
+            if where
+            else ""
+        )
         parts.append(f"### {len(records)} × `{reason.replace('`', '')}`{place}\n\n" + "\n".join(listed))
     return "\n\n".join(parts) or "None."
 

@@ -115,8 +115,15 @@ class Worker:
 class Pool:
     """Runs cases on workers, each driven by a thread of its own. `on_record` is called under a lock."""
 
-    def __init__(self, exporter: str, jobs: int, limits: Limits, on_record: Callable[[dict], None], every: int = 8,
-                 command: list[str] | None = None):
+    def __init__(
+        self,
+        exporter: str,
+        jobs: int,
+        limits: Limits,
+        on_record: Callable[[dict], None],
+        every: int = 8,
+        command: list[str] | None = None,
+    ):
         self.exporter, self.jobs, self.limits, self.every, self.command = exporter, jobs, limits, every, command
         self.on_record, self.lock = on_record, threading.Lock()
         self.tasks: collections.deque = collections.deque()
@@ -184,7 +191,9 @@ class Pool:
         code = worker.close(kill=message != "closed")
         where = model_line_of_stack(stack or worker.log()[log_start:])
         status, reason = ended(message, code, self.limits, mode)
-        self._record({"case": task["case"], "mode": mode, "status": status, "stage": stage, "reason": reason, "where": where})
+        self._record(
+            {"case": task["case"], "mode": mode, "status": status, "stage": stage, "reason": reason, "where": where}
+        )
         # A case that eager doesn't run has no other modes of that kind.
         left = [name for name in left if name != mode and (mode not in BASELINES or baseline(name) != mode)]
         if left and len(left) < len(task["modes"]):  # else it would end so again and again

@@ -70,7 +70,9 @@ class Results:
 
     def of_mode(self, mode: str) -> list[dict]:
         """The records of a mode, sorted by case."""
-        return [r for (name, recorded), r in sorted(self.records.items()) if recorded == mode and self.counts(name, mode)]
+        return [
+            r for (name, recorded), r in sorted(self.records.items()) if recorded == mode and self.counts(name, mode)
+        ]
 
 
 def baseline(mode: str) -> str:

@@ -80,8 +80,8 @@ def by_model_type(results: Results) -> dict[str, dict[str, tuple[int, int]]]:
 
 
 def statuses(results: Results) -> dict:
-    """What is checked in: cases that eager doesn't run, those with which it doesn't generate, and per mode those that fail,
-    with reasons. All others pass."""
+    """What is checked in: cases that eager doesn't run, those with which it doesn't generate, and per mode those that
+    fail, with reasons. All others pass."""
     failing = {
         mode: {
             r["case"]: f"{r['status']} [{r['stage']}] {stable(r['reason'])}"
@@ -129,7 +129,17 @@ def as_json(results: Results) -> dict:
         for mode in results.modes():
             record = results.records.get((case, mode))
             if record:
-                kept = ("status", "stage", "reason", "where", "export_s", "verify_s", "verified", "components", "static")
+                kept = (
+                    "status",
+                    "stage",
+                    "reason",
+                    "where",
+                    "export_s",
+                    "verify_s",
+                    "verified",
+                    "components",
+                    "static",
+                )
                 modes[mode] = {key: record[key] for key in kept if key in record}
         architectures[model_type(case)][case] = modes
     totals = {mode: dict(zip(("passed", "cases"), counted(results, mode))) for mode in results.modes()}

@@ -1,7 +1,7 @@
 """Choices among elements that are equal: eager with ONNX's, and tokens of equal scores.
 
-torch.topk takes any of equal elements at its cut (https://docs.pytorch.org/docs/stable/generated/torch.topk.html), ONNX's
-TopK the first. Scores of tiny models are equal often: zeros behind a relu, say.
+torch.topk takes any of equal elements at its cut (https://docs.pytorch.org/docs/stable/generated/torch.topk.html),
+ONNX's TopK the first. Scores of tiny models are equal often: zeros behind a relu, say.
 """
 
 from collections.abc import Iterator
@@ -42,9 +42,9 @@ class kept_choices:
 
 
 class forced_choices:
-    """A logits processor for a second run: the tokens are those of the scores that another run kept, so that every step has
-    the same past. Raises Mismatch for scores that aren't the same but for rounding; `others` counts the tokens that would be
-    others, whose scores are the largest but for that."""
+    """A logits processor for a second run: the tokens are those of the scores that another run kept, so that every step
+    has the same past. Raises Mismatch for scores that aren't the same but for rounding; `others` counts the tokens that
+    would be others, whose scores are the largest but for that."""
 
     def __init__(self, scores: list[torch.Tensor]):
         self.scores, self.steps, self.others = scores, 0, 0

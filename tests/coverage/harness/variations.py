@@ -1,4 +1,5 @@
-"""Inputs of other sizes, padding and values for a case's model: the zoo's own input builder, run with other constants."""
+"""Inputs of other sizes, padding and values for a case's model: the zoo's own input builder, run with other
+constants."""
 
 import contextlib
 import dataclasses
@@ -26,7 +27,8 @@ class Sizes:
     seed: int = 0
 
 
-# Per variation the sizes to try, from the farthest of the traced ones to the nearest; the first that eager takes counts.
+# Per variation the sizes to try, from the farthest of the traced ones to the nearest; the first that eager takes
+# counts.
 OTHER_VALUES = ("values", (Sizes(seed=1, pad="right"), Sizes(seed=1)))
 OTHER_SIZES = (
     (
@@ -99,9 +101,10 @@ def vary(
     select: Callable[[dict], dict] = lambda inputs: inputs,
 ) -> list[Variation]:
     """Other values and padding at the traced sizes and, with dynamic, the other sizes: those that `run`, eager's
-    function, takes. A model that takes only the traced sizes has none of the latter. Sizes for which eager returns others
-    than the tensors named `outputs` are left out (models that return a tensor for each image): a program returns a fixed
-    number of them. `change` makes other sizes of those tried here, `select` what `run` takes of the zoo's inputs."""
+    function, takes. A model that takes only the traced sizes has none of the latter. Sizes for which eager returns
+    others than the tensors named `outputs` are left out (models that return a tensor for each image): a program returns
+    a fixed number of them. `change` makes other sizes of those tried here, `select` what `run` takes of the zoo's
+    inputs."""
     base = signature(inputs)
     found = []
     for name, candidates in (OTHER_VALUES, *(OTHER_SIZES if dynamic else ())):
@@ -151,7 +154,9 @@ def using(zoo, sizes: Sizes):
         put(zoo, "image_inputs", _image_inputs(zoo, zoo.image_inputs, sizes))
         overrides = {
             **zoo.INPUT_OVERRIDES,
-            **dict.fromkeys(("MllamaModel", "MllamaForConditionalGeneration", "MllamaVisionModel"), _mllama(zoo, sizes)),
+            **dict.fromkeys(
+                ("MllamaModel", "MllamaForConditionalGeneration", "MllamaVisionModel"), _mllama(zoo, sizes)
+            ),
             **dict.fromkeys(("timesfm", "timesfm2_5"), _timesfm(zoo, sizes, zoo.INPUT_OVERRIDES["timesfm"])),
             "inkling2_vision": lambda ctx: _inkling(ctx, sizes),
             **_frames(zoo, sizes),
@@ -190,7 +195,8 @@ def _image_hw_scaled(image_hw, factors):
 
 
 def _audio_inputs(zoo, audio_inputs, sizes):
-    """The zoo's audio inputs, which take a second sample for granted; with right padding also the last sample is short."""
+    """The zoo's audio inputs, which take a second sample for granted; with right padding also the last sample is
+    short."""
 
     def inputs(ctx):
         if sizes.batch > 1:

@@ -39,9 +39,7 @@ Outputs bitwise_not(Lowering& l, const AtenNode& n) {
   return {l.emit(out_dtype(n) == ScalarType::Bool ? "Not" : "BitwiseNot", {l.input(n, "self")})};
 }
 
-Value* all_false(Lowering& l, const AtenNode& n) {
-  return l.expand(l.integer(0, ScalarType::Bool), {}, out_sizes(n));
-}
+Value* all_false(Lowering& l, const AtenNode& n) { return l.expand(l.integer(0, ScalarType::Bool), {}, out_sizes(n)); }
 
 Outputs isnan(Lowering& l, const AtenNode& n) {
   Value* x = l.input(n, "self");
@@ -90,8 +88,8 @@ Outputs isclose(Lowering& l, const AtenNode& n) {
   if (!is_real(dtype)) throw l.error(n, "compares integers; use == for them");
   Value* a = l.input(n, "self", dtype);
   Value* b = l.input(n, "other", dtype);
-  Value* allowed = l.emit("Add", {l.scalar(n.real("atol"), dtype),
-                                  l.emit("Mul", {l.scalar(n.real("rtol"), dtype), l.emit("Abs", {b})})});
+  Value* allowed = l.emit(
+      "Add", {l.scalar(n.real("atol"), dtype), l.emit("Mul", {l.scalar(n.real("rtol"), dtype), l.emit("Abs", {b})})});
   Value* distance = l.emit("Abs", {l.emit("Sub", {a, b})});
   Value* is_finite = l.emit("Less", {distance, l.scalar(INFINITY, dtype)});
   Value* near = l.emit("And", {l.emit("LessOrEqual", {distance, allowed}), is_finite});
@@ -102,13 +100,14 @@ Outputs isclose(Lowering& l, const AtenNode& n) {
 
 Outputs where(Lowering& l, const AtenNode& n) {
   const ScalarType dtype = out_dtype(n);
-  return {l.emit("Where", {l.input(n, "condition", ScalarType::Bool), l.input(n, "self", dtype),
-                           l.input(n, "other", dtype)})};
+  return {l.emit("Where",
+                 {l.input(n, "condition", ScalarType::Bool), l.input(n, "self", dtype), l.input(n, "other", dtype)})};
 }
 
 Outputs masked_fill(Lowering& l, const AtenNode& n) {
   const ScalarType dtype = out_dtype(n);
-  return {l.emit("Where", {l.input(n, "mask", ScalarType::Bool), l.input(n, "value", dtype), l.input(n, "self", dtype)})};
+  return {
+      l.emit("Where", {l.input(n, "mask", ScalarType::Bool), l.input(n, "value", dtype), l.input(n, "self", dtype)})};
 }
 
 // Bounds may be numbers, tensors that broadcast, or absent. Where they cross, the upper one wins.

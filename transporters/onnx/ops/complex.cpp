@@ -1,5 +1,6 @@
 // What the pass complex_to_real leaves of complex numbers: Fourier transforms, and the conversions around them. A
-// complex tensor of the program is a real one here with real and imaginary parts in a last dimension of 2, as DFT has it.
+// complex tensor of the program is a real one here with real and imaginary parts in a last dimension of 2, as DFT has
+// it.
 #include "transporters/onnx/ops/support.h"
 
 namespace transporters::onnx {

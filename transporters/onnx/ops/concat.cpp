@@ -37,7 +37,8 @@ Outputs repeat(Lowering& l, const AtenNode& n) {
   while (static_cast<int64_t>(repeats.size()) < dims) repeats.insert(repeats.begin(), 1);
   const int64_t added = static_cast<int64_t>(repeats.size()) - dims;
   Value* x = l.unsqueeze(l.input(n, "self"), iota(added));
-  const bool repeats_nothing = std::all_of(repeats.begin(), repeats.end(), [](const Expr& count) { return count.is(1); });
+  const bool repeats_nothing =
+      std::all_of(repeats.begin(), repeats.end(), [](const Expr& count) { return count.is(1); });
   return {repeats_nothing ? x : l.emit("Tile", {x, l.shape(repeats)})};
 }
 

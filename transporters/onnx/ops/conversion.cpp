@@ -22,9 +22,7 @@ Outputs item(Lowering& l, const AtenNode& n) {
 
 Outputs sym_size(Lowering& l, const AtenNode& n) { return {l.size(size_at(n.tensor("self"), l.dim(n, "dim")))}; }
 
-Outputs sym_numel(Lowering& l, const AtenNode& n) {
-  return {l.size(symbolic::product(n.tensor("self")->sizes()))};
-}
+Outputs sym_numel(Lowering& l, const AtenNode& n) { return {l.size(symbolic::product(n.tensor("self")->sizes()))}; }
 
 // Asserts become part of an output (ProgramLowering::assert_conditions); these have no values of their own.
 Outputs dropped(Lowering&, const AtenNode&) { return {}; }

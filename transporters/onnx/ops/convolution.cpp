@@ -76,16 +76,11 @@ Outputs conv_named_padding(Lowering& l, const AtenNode& n) {
 }
 
 constexpr OpRow kRows[] = {
-    {"aten::_convolution", convolution},
-    {"aten::conv1d", convolution},
-    {"aten::conv1d.padding", conv_named_padding},
-    {"aten::conv2d", convolution},
-    {"aten::conv2d.padding", conv_named_padding},
-    {"aten::conv3d", convolution},
-    {"aten::conv3d.padding", conv_named_padding},
-    {"aten::conv_transpose1d", conv_transpose},
-    {"aten::conv_transpose2d", conv_transpose},
-    {"aten::conv_transpose3d", conv_transpose},
+    {"aten::_convolution", convolution},          {"aten::conv1d", convolution},
+    {"aten::conv1d.padding", conv_named_padding}, {"aten::conv2d", convolution},
+    {"aten::conv2d.padding", conv_named_padding}, {"aten::conv3d", convolution},
+    {"aten::conv3d.padding", conv_named_padding}, {"aten::conv_transpose1d", conv_transpose},
+    {"aten::conv_transpose2d", conv_transpose},   {"aten::conv_transpose3d", conv_transpose},
     {"aten::convolution", convolution},
 };
 

@@ -4,7 +4,9 @@
 namespace transporters::onnx {
 namespace {
 
-Outputs embedding(Lowering& l, const AtenNode& n) { return {l.emit("Gather", {l.input(n, "weight"), l.input(n, "indices")})}; }
+Outputs embedding(Lowering& l, const AtenNode& n) {
+  return {l.emit("Gather", {l.input(n, "weight"), l.input(n, "indices")})};
+}
 
 // Sums, means or maxima of the rows that belong to each bag; bags of one-dimensional indices start at `offsets`.
 Outputs embedding_bag(Lowering& l, const AtenNode& n) {
@@ -36,7 +38,8 @@ Outputs embedding_bag(Lowering& l, const AtenNode& n) {
   Value* lowest = l.scalar(dtype == ScalarType::Half ? -65504.0 : -3.4028234e38, dtype);
   Value* kept = l.emit("Where", {l.unsqueeze(belongs, {2}), l.unsqueeze(rows, {0}), lowest});
   Value* largest = l.reduce("ReduceMax", kept, {1}, false);
-  Value* is_empty = l.emit("Not", {l.cast(l.reduce("ReduceSum", l.cast(belongs, ScalarType::Long), {1}, true), ScalarType::Bool)});
+  Value* is_empty =
+      l.emit("Not", {l.cast(l.reduce("ReduceSum", l.cast(belongs, ScalarType::Long), {1}, true), ScalarType::Bool)});
   return {l.emit("Where", {is_empty, l.scalar(0, dtype), largest})};
 }
 

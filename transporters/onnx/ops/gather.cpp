@@ -21,14 +21,16 @@ Outputs take_along_dim(Lowering& l, const AtenNode& n) {
   Value* index = l.input(n, "indices");
   if (n.is_none("dim")) {
     const std::vector<int64_t> flat = {-1};
-    return {l.emit("GatherElements", {l.emit("Reshape", {x, l.vector(flat)}), l.emit("Reshape", {index, l.vector(flat)})})};
+    return {
+        l.emit("GatherElements", {l.emit("Reshape", {x, l.vector(flat)}), l.emit("Reshape", {index, l.vector(flat)})})};
   }
   const auto dim = static_cast<size_t>(l.dim(n, "dim"));
   auto x_sizes = broadcast(self->sizes(), indices->sizes()), index_sizes = x_sizes;
   x_sizes[dim] = self->sizes()[dim];
   index_sizes[dim] = indices->sizes()[dim];
   index = wrap_index(l, index, x_sizes[dim]);
-  return {l.emit("GatherElements", {l.expand(x, self->sizes(), x_sizes), l.expand(index, indices->sizes(), index_sizes)},
+  return {l.emit("GatherElements",
+                 {l.expand(x, self->sizes(), x_sizes), l.expand(index, indices->sizes(), index_sizes)},
                  {{"axis", static_cast<int64_t>(dim)}})};
 }
 

@@ -108,7 +108,8 @@ Value* fill_masked(Lowering& l, const AtenNode& n) {
   const auto& given = n.tensors("indices");
   const AtenValue* values = n.tensor("values");
   if (given.size() != 1 || given[0]->dtype() != ScalarType::Bool || n.boolean("accumulate")) return nullptr;
-  const bool is_one = std::all_of(values->sizes().begin(), values->sizes().end(), [](const Expr& size) { return size.is(1); });
+  const bool is_one =
+      std::all_of(values->sizes().begin(), values->sizes().end(), [](const Expr& size) { return size.is(1); });
   if (!is_one) return nullptr;
   std::vector<int64_t> trailing;
   for (int64_t i = rank(given[0]); i < rank(n.tensor("self")); ++i) trailing.push_back(i);
@@ -139,9 +140,8 @@ Outputs index_put(Lowering& l, const AtenNode& n) {
   std::vector<Expr> target;
   for (const int64_t dim : placed) target.push_back(front[static_cast<size_t>(dim)]);
   const auto& given = n.tensor("values")->sizes();
-  const bool has_mask = std::any_of(n.tensors("indices").begin(), n.tensors("indices").end(), [](const AtenValue* held) {
-    return held && held->dtype() == ScalarType::Bool;
-  });
+  const bool has_mask = std::any_of(n.tensors("indices").begin(), n.tensors("indices").end(),
+                                    [](const AtenValue* held) { return held && held->dtype() == ScalarType::Bool; });
   if (has_mask) {
     // Only the coordinates tell how many elements there are: shape of the index, then the sizes that are kept.
     Value* shape = l.slice(l.emit("Shape", {stacked}), 0, Expr(0), Expr(static_cast<int64_t>(index_rank)));
@@ -161,10 +161,8 @@ Outputs index_put(Lowering& l, const AtenNode& n) {
 }
 
 constexpr OpRow kRows[] = {
-    {"aten::_index_put_impl", index_put},
-    {"aten::_unsafe_index", index},
-    {"aten::_unsafe_index_put", index_put},
-    {"aten::index", index},
+    {"aten::_index_put_impl", index_put},   {"aten::_unsafe_index", index},
+    {"aten::_unsafe_index_put", index_put}, {"aten::index", index},
     {"aten::index_put", index_put},
 };
 

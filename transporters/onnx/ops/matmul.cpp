@@ -63,7 +63,9 @@ Outputs addbmm(Lowering& l, const AtenNode& n) {
 }
 
 // x[i] * y[j]
-Value* outer_product(Lowering& l, Value* x, Value* y) { return l.emit("Mul", {l.unsqueeze(x, {1}), l.unsqueeze(y, {0})}); }
+Value* outer_product(Lowering& l, Value* x, Value* y) {
+  return l.emit("Mul", {l.unsqueeze(x, {1}), l.unsqueeze(y, {0})});
+}
 
 Outputs addr(Lowering& l, const AtenNode& n) {
   const ScalarType dtype = out_dtype(n);
@@ -126,8 +128,8 @@ Outputs linear(Lowering& l, const AtenNode& n) {
 }
 
 // torch's equations may have spaces and capital letters; ONNX takes both.
-// Without spaces, and with the output that torch takes when none is given: the ellipsis, then the letters that occur once,
-// upper case first. ONNX Runtime reads an ellipsis only in equations with an output.
+// Without spaces, and with the output that torch takes when none is given: the ellipsis, then the letters that occur
+// once, upper case first. ONNX Runtime reads an ellipsis only in equations with an output.
 std::string explicit_equation(std::string equation) {
   std::erase(equation, ' ');
   if (equation.find("->") != std::string::npos) return equation;
@@ -141,7 +143,8 @@ std::string explicit_equation(std::string equation) {
 }
 
 Outputs einsum(Lowering& l, const AtenNode& n) {
-  return {l.emit("Einsum", l.inputs(n, "tensors", out_dtype(n)), {{"equation", explicit_equation(n.string("equation"))}})};
+  return {
+      l.emit("Einsum", l.inputs(n, "tensors", out_dtype(n)), {{"equation", explicit_equation(n.string("equation"))}})};
 }
 
 // y[b, k] = x1[b, i] * weight[k, i, j] * x2[b, j] + bias[k]

@@ -76,7 +76,8 @@ Outputs rms_norm(Lowering& l, const AtenNode& n) {
 }
 
 // Scale and shift per channel (dimension 1).
-Value* scale_channels(Lowering& l, const AtenNode& n, Value* x, std::string_view scale, std::string_view shift, int64_t rank) {
+Value* scale_channels(Lowering& l, const AtenNode& n, Value* x, std::string_view scale, std::string_view shift,
+                      int64_t rank) {
   const ScalarType dtype = Lowering::dtype(x);
   const auto per_channel = [&](Value* value) { return along(l, value, 0, rank - 1); };
   if (Value* given = l.input_or_null(n, scale, dtype)) x = l.emit("Mul", {x, per_channel(given)});
@@ -93,7 +94,8 @@ Outputs batch_norm(Lowering& l, const AtenNode& n) {
   const AtenValue* input = n.tensor("input");
   const double eps = n.real("eps");
   if (uses_batch && keeps_statistics) {
-    throw l.error(n, "normalises by the batch's statistics: the model is in training mode; call eval() before exporting");
+    throw l.error(n,
+                  "normalises by the batch's statistics: the model is in training mode; call eval() before exporting");
   }
   const std::vector<Expr> channels = {size_at(input, 1)};
   if (!uses_batch) {

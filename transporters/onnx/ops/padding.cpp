@@ -49,7 +49,10 @@ Outputs circular_pad(Lowering& l, const AtenNode& n) { return {pad(l, n, "wrap",
 
 Outputs pad_op(Lowering& l, const AtenNode& n) {
   const std::string mode = n.string("mode");
-  const std::string onnx_mode = mode == "reflect" ? "reflect" : mode == "replicate" ? "edge" : mode == "circular" ? "wrap" : mode;
+  const std::string onnx_mode = mode == "reflect"     ? "reflect"
+                                : mode == "replicate" ? "edge"
+                                : mode == "circular"  ? "wrap"
+                                                      : mode;
   return {pad(l, n, onnx_mode, "pad")};
 }
 

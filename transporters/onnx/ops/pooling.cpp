@@ -11,8 +11,8 @@ namespace {
 
 struct Window {
   std::vector<int64_t> kernel, stride, padding, dilation;
-  size_t count;               // spatial dimensions
-  std::vector<Expr> sizes;    // spatial sizes of the input
+  size_t count;                // spatial dimensions
+  std::vector<Expr> sizes;     // spatial sizes of the input
   std::vector<Expr> overhang;  // what the last windows need beyond the input and its padding
   bool hangs_over = false;
   bool is_unbatched = false;  // the input has no batch dimension
@@ -46,7 +46,8 @@ std::vector<int64_t> twice(const std::vector<int64_t>& list) {
 }
 
 // `x` [batch, channels, spatial...] with `low` before and `low + high` after each spatial dimension.
-Value* pad_spatial(Lowering& l, Value* x, const std::vector<int64_t>& low, const std::vector<Expr>& high, double value) {
+Value* pad_spatial(Lowering& l, Value* x, const std::vector<int64_t>& low, const std::vector<Expr>& high,
+                   double value) {
   std::vector<Expr> pads(2, 0);
   for (const int64_t pad : low) pads.emplace_back(pad);
   pads.resize(pads.size() + 2, 0);
@@ -61,7 +62,8 @@ Outputs max_pool(Lowering& l, const AtenNode& n) {
   Value* x = l.input(n, "self");
   const ScalarType dtype = Lowering::dtype(x);
   if (w.is_unbatched) x = l.unsqueeze(x, {0});
-  if (w.hangs_over) x = pad_spatial(l, x, std::vector<int64_t>(Count, 0), w.overhang, is_real(dtype) ? -INFINITY : -128);
+  if (w.hangs_over)
+    x = pad_spatial(l, x, std::vector<int64_t>(Count, 0), w.overhang, is_real(dtype) ? -INFINITY : -128);
   const bool wants_indices = n.outputs().size() > 1 && is_used(n.outputs()[1]);
   Outputs outputs = l.emit_many(
       "MaxPool", {x},
@@ -210,7 +212,8 @@ Outputs adaptive_max_pool(Lowering& l, const AtenNode& n) {
   if (!a.kernel.empty()) {
     const bool is_unbatched = dims == Count + 1;
     if (is_unbatched) x = l.unsqueeze(x, {0});
-    Outputs outputs = l.emit_many("MaxPool", {x}, {{"kernel_shape", a.kernel}, {"strides", a.kernel}}, 1 + wants_indices);
+    Outputs outputs =
+        l.emit_many("MaxPool", {x}, {{"kernel_shape", a.kernel}, {"strides", a.kernel}}, 1 + wants_indices);
     if (wants_indices) outputs[1] = l.emit("Mod", {outputs[1], l.size(symbolic::product(a.in))});
     if (is_unbatched) {
       for (Value*& output : outputs) output = l.squeeze(output, {0});
@@ -221,7 +224,8 @@ Outputs adaptive_max_pool(Lowering& l, const AtenNode& n) {
   if (is_global(a)) return {l.reduce("ReduceMax", x, last_dims(dims, Count), true), nullptr};
   for (size_t i = 0; i < Count; ++i) {
     const auto in = a.in[i].as_integer();
-    if (!in) throw l.error(n, "has windows that depend on the symbolic size " + a.in[i].str() + "; pool to size 1 or fix it");
+    if (!in)
+      throw l.error(n, "has windows that depend on the symbolic size " + a.in[i].str() + "; pool to size 1 or fix it");
     // Windows as rows of indices; shorter ones repeat their last.
     const int64_t out = a.out[i];
     std::vector<std::vector<int64_t>> windows;

@@ -4,7 +4,8 @@
 namespace transporters::onnx {
 namespace {
 
-Value* draw(Lowering& l, const AtenNode& n, std::string_view op, Attributes attributes, const std::vector<Expr>& sizes) {
+Value* draw(Lowering& l, const AtenNode& n, std::string_view op, Attributes attributes,
+            const std::vector<Expr>& sizes) {
   const ScalarType dtype = out_dtype(n);
   const ScalarType compute = is_real(dtype) && !is_half(dtype) ? dtype : ScalarType::Float;
   std::vector<int64_t> dims;
@@ -21,7 +22,8 @@ Value* draw(Lowering& l, const AtenNode& n, std::string_view op, Attributes attr
 }
 
 Value* uniform(Lowering& l, const AtenNode& n, double low, double high) {
-  return draw(l, n, "RandomUniform", {{"low", static_cast<float>(low)}, {"high", static_cast<float>(high)}}, out_sizes(n));
+  return draw(l, n, "RandomUniform", {{"low", static_cast<float>(low)}, {"high", static_cast<float>(high)}},
+              out_sizes(n));
 }
 
 Outputs rand(Lowering& l, const AtenNode& n) { return {uniform(l, n, 0, 1)}; }
@@ -67,8 +69,9 @@ Outputs multinomial(Lowering& l, const AtenNode& n) {
   Value* logs = l.emit("Log", {l.input(n, "self", ScalarType::Float)});
   if (n.boolean("replacement")) {
     if (rank(self) == 1) logs = l.unsqueeze(logs, {0});
-    Value* drawn = l.emit("Multinomial", {logs}, {{"dtype", static_cast<int64_t>(DataType::INT64)},
-                                                  {"sample_size", n.integer("num_samples")}});
+    Value* drawn =
+        l.emit("Multinomial", {logs},
+               {{"dtype", static_cast<int64_t>(DataType::INT64)}, {"sample_size", n.integer("num_samples")}});
     return {rank(self) == 1 ? l.squeeze(drawn, {0}) : drawn};
   }
   Value* like = l.emit("ConstantOfShape", {l.shape(self->sizes())});
@@ -78,18 +81,10 @@ Outputs multinomial(Lowering& l, const AtenNode& n) {
 }
 
 constexpr OpRow kRows[] = {
-    {"aten::bernoulli", bernoulli},
-    {"aten::exponential", exponential},
-    {"aten::multinomial", multinomial},
-    {"aten::normal", normal},
-    {"aten::normal_functional", normal},
-    {"aten::rand", rand},
-    {"aten::rand_like", rand},
-    {"aten::randint", randint},
-    {"aten::randint_like", randint},
-    {"aten::randn", randn},
-    {"aten::randn_like", randn},
-    {"aten::randperm", randperm},
+    {"aten::bernoulli", bernoulli}, {"aten::exponential", exponential},  {"aten::multinomial", multinomial},
+    {"aten::normal", normal},       {"aten::normal_functional", normal}, {"aten::rand", rand},
+    {"aten::rand_like", rand},      {"aten::randint", randint},          {"aten::randint_like", randint},
+    {"aten::randn", randn},         {"aten::randn_like", randn},         {"aten::randperm", randperm},
     {"aten::uniform", uniform_op},
 };
 

@@ -12,8 +12,8 @@ struct Kind {
   Attributes attributes;
 };
 
-Kind lstm_kind() { return {"LSTM", {0, 3, 1, 2}, {}}; }                                    // i f g o -> i o f c
-Kind gru_kind() { return {"GRU", {1, 0, 2}, {{"linear_before_reset", int64_t{1}}}}; }      // r z n -> z r h
+Kind lstm_kind() { return {"LSTM", {0, 3, 1, 2}, {}}; }                                // i f g o -> i o f c
+Kind gru_kind() { return {"GRU", {1, 0, 2}, {{"linear_before_reset", int64_t{1}}}}; }  // r z n -> z r h
 Kind rnn_kind(const std::string& activation) {
   return {"RNN", {0}, {{"activations", std::vector<std::string>{activation}}}};
 }
@@ -21,7 +21,8 @@ Kind rnn_kind(const std::string& activation) {
 // Blocks of rows in ONNX's order, with a first dimension for the direction.
 Value* reorder(Lowering& l, Value* value, const std::vector<int64_t>& gates) {
   if (gates.size() > 1) {
-    const Outputs parts = l.emit_many("Split", {value}, {{"num_outputs", static_cast<int64_t>(gates.size())}}, gates.size());
+    const Outputs parts =
+        l.emit_many("Split", {value}, {{"num_outputs", static_cast<int64_t>(gates.size())}}, gates.size());
     std::vector<Value*> ordered;
     for (const int64_t gate : gates) ordered.push_back(parts[static_cast<size_t>(gate)]);
     value = l.concat(ordered, 0);
@@ -70,8 +71,8 @@ Outputs recurrent(Lowering& l, const AtenNode& n, Kind kind, const std::vector<V
       weights.push_back(reorder(l, parameters[first], kind.gates));
       recurrences.push_back(reorder(l, parameters[first + 1], kind.gates));
       if (!has_biases) continue;
-      biases.push_back(l.concat(
-          {reorder(l, parameters[first + 2], kind.gates), reorder(l, parameters[first + 3], kind.gates)}, 1));
+      biases.push_back(
+          l.concat({reorder(l, parameters[first + 2], kind.gates), reorder(l, parameters[first + 3], kind.gates)}, 1));
     }
     std::vector<Value*> inputs = {x, l.concat(weights, 0), l.concat(recurrences, 0),
                                   has_biases ? l.concat(biases, 0) : nullptr, nullptr};
@@ -156,18 +157,10 @@ Outputs rnn_cell(Lowering& l, const AtenNode& n) {
 }
 
 constexpr OpRow kRows[] = {
-    {"aten::gru.data", packed},
-    {"aten::gru.input", gru},
-    {"aten::gru_cell", gru_cell},
-    {"aten::lstm.data", packed},
-    {"aten::lstm.input", lstm},
-    {"aten::lstm_cell", lstm_cell},
-    {"aten::rnn_relu.data", packed},
-    {"aten::rnn_relu.input", rnn_relu},
-    {"aten::rnn_relu_cell", rnn_cell<"Relu">},
-    {"aten::rnn_tanh.data", packed},
-    {"aten::rnn_tanh.input", rnn_tanh},
-    {"aten::rnn_tanh_cell", rnn_cell<"Tanh">},
+    {"aten::gru.data", packed},      {"aten::gru.input", gru},           {"aten::gru_cell", gru_cell},
+    {"aten::lstm.data", packed},     {"aten::lstm.input", lstm},         {"aten::lstm_cell", lstm_cell},
+    {"aten::rnn_relu.data", packed}, {"aten::rnn_relu.input", rnn_relu}, {"aten::rnn_relu_cell", rnn_cell<"Relu">},
+    {"aten::rnn_tanh.data", packed}, {"aten::rnn_tanh.input", rnn_tanh}, {"aten::rnn_tanh_cell", rnn_cell<"Tanh">},
 };
 
 }  // namespace

@@ -5,8 +5,8 @@ namespace transporters::onnx {
 namespace {
 
 struct Method {
-  std::string mode;         // nearest, linear, cubic
-  bool exact = false;       // nearest-exact
+  std::string mode;    // nearest, linear, cubic
+  bool exact = false;  // nearest-exact
   bool antialias = false;
 };
 
@@ -65,7 +65,8 @@ Outputs grid_sampler(Lowering& l, const AtenNode& n) {
   static constexpr std::string_view kPaddings[] = {"zeros", "border", "reflection"};
   const auto mode = static_cast<size_t>(n.integer("interpolation_mode"));
   const auto padding = static_cast<size_t>(n.integer("padding_mode"));
-  if (l.opset() < 20 && rank(n.tensor("input")) == 5) throw l.error(n, "samples volumes, which needs opset 20 or later");
+  if (l.opset() < 20 && rank(n.tensor("input")) == 5)
+    throw l.error(n, "samples volumes, which needs opset 20 or later");
   return {l.emit("GridSample", {l.input(n, "input"), l.input(n, "grid")},
                  {{"mode", std::string(l.opset() >= 20 ? kModes[mode] : kOldModes[mode])},
                   {"padding_mode", std::string(kPaddings[padding])},
@@ -86,7 +87,8 @@ Outputs affine_grid(Lowering& l, const AtenNode& n) {
     Value* along_axis;
     if (aligns_corners) {
       Value* gaps = l.number(symbolic::max(size - 1, 1), dtype);
-      along_axis = l.emit("Sub", {l.emit("Div", {l.emit("Mul", {places, l.scalar(2, dtype)}), gaps}), l.scalar(1, dtype)});
+      along_axis =
+          l.emit("Sub", {l.emit("Div", {l.emit("Mul", {places, l.scalar(2, dtype)}), gaps}), l.scalar(1, dtype)});
       if (size.is(1)) along_axis = l.filled(0, dtype, {1});
     } else {
       Value* centres = l.emit("Add", {l.emit("Mul", {places, l.scalar(2, dtype)}), l.scalar(1, dtype)});

@@ -72,10 +72,11 @@ Outputs cumprod(Lowering& l, const AtenNode& n) {
   Value* x = l.input(n, "self", dtype);
   if (rank(n.tensor("self")) == 0) return {x};
   const int64_t dim = l.dim(n, "dim");
-  return running(l, {start_state(l, n, dim, l.integer(1, dtype))}, {x}, dim, [&](const auto& states, const auto& slices) {
-    Value* product = l.emit("Mul", {states[0], slices[0]});
-    return Step{{product}, {product}};
-  });
+  return running(l, {start_state(l, n, dim, l.integer(1, dtype))}, {x}, dim,
+                 [&](const auto& states, const auto& slices) {
+                   Value* product = l.emit("Mul", {states[0], slices[0]});
+                   return Step{{product}, {product}};
+                 });
 }
 
 // Running extremum and its index; a later equal element takes the index, as in torch.

@@ -94,8 +94,8 @@ Outputs scatter_reduce(Lowering& l, const AtenNode& n) {
                                           : l.integer(reduction == "mul", dtype);
     if (!is_real(dtype) && (reduction == "max" || reduction == "min")) {
       const bool is_max = reduction == "max";
-      neutral = l.integer(dtype == ScalarType::Long ? (is_max ? INT64_MIN : INT64_MAX) : (is_max ? INT32_MIN : INT32_MAX),
-                          dtype);
+      neutral = l.integer(
+          dtype == ScalarType::Long ? (is_max ? INT64_MIN : INT64_MAX) : (is_max ? INT32_MIN : INT32_MAX), dtype);
     }
     Value* start = l.emit("Expand", {neutral, l.emit("Shape", {s.source})});
     s.x = l.emit("ScatterElements", {s.x, s.index, start}, scatter_attributes(s.dim, "none"));
@@ -112,10 +112,12 @@ Value* scatter_rows(Lowering& l, const AtenNode& n, Value* source, std::string_v
   const AtenValue* index = n.tensor("index");
   const int64_t dims = rank(self);
   Value* x = l.input(n, "self");
-  Value* rows = wrap_index(l, l.input(n, "index", ScalarType::Long), dims == 0 ? Expr(1) : size_at(self, l.dim(n, "dim")));
+  Value* rows =
+      wrap_index(l, l.input(n, "index", ScalarType::Long), dims == 0 ? Expr(1) : size_at(self, l.dim(n, "dim")));
   if (rank(index) == 0) rows = l.unsqueeze(rows, {0});
   if (dims == 0) {
-    Value* y = l.emit("ScatterElements", {l.unsqueeze(x, {0}), rows, l.emit("Reshape", {source, l.vector(std::vector<int64_t>{-1})})},
+    Value* y = l.emit("ScatterElements",
+                      {l.unsqueeze(x, {0}), rows, l.emit("Reshape", {source, l.vector(std::vector<int64_t>{-1})})},
                       scatter_attributes(0, reduction));
     return l.squeeze(y, {0});
   }

@@ -21,7 +21,8 @@ Outputs slice(Lowering& l, const AtenNode& n) {
 Outputs narrow(Lowering& l, const AtenNode& n) {
   const int64_t dim = l.dim(n, "dim");
   Expr start = n.size("start");
-  if (const auto constant = start.as_integer(); constant && *constant < 0) start = start + size_at(n.tensor("self"), dim);
+  if (const auto constant = start.as_integer(); constant && *constant < 0)
+    start = start + size_at(n.tensor("self"), dim);
   return {l.slice(l.input(n, "self"), dim, start, start + n.size("length"))};
 }
 

@@ -10,8 +10,8 @@ Outputs top(Lowering& l, const AtenNode& n, Value* count, int64_t dim, bool larg
   const ScalarType dtype = n.tensor("self")->dtype();
   if (rank(n.tensor("self")) == 0) return {x, l.integer(0)};
   if (dtype == ScalarType::Bool) x = l.cast(x, ScalarType::Int);
-  return l.emit_many("TopK", {x, count},
-                     {{"axis", dim}, {"largest", int64_t{largest}}, {"sorted", int64_t{sorted}}}, 2);
+  return l.emit_many("TopK", {x, count}, {{"axis", dim}, {"largest", int64_t{largest}}, {"sorted", int64_t{sorted}}},
+                     2);
 }
 
 Outputs topk(Lowering& l, const AtenNode& n) {
@@ -149,7 +149,8 @@ Outputs isin(Lowering& l, const AtenNode& n) {
   const auto* elements = std::get_if<transporters::Value*>(&n.arguments()[0].value);
   const int64_t dims = elements ? rank(*elements) : 0;
   Value* x = l.unsqueeze(l.input(n, n.schema().arguments[0].name, dtype), {dims});
-  Value* tested = l.emit("Reshape", {l.input(n, n.schema().arguments[1].name, dtype), l.vector(std::vector<int64_t>{-1})});
+  Value* tested =
+      l.emit("Reshape", {l.input(n, n.schema().arguments[1].name, dtype), l.vector(std::vector<int64_t>{-1})});
   Value* count = l.reduce("ReduceSum", l.cast(l.emit("Equal", {x, tested}), ScalarType::Long), {dims}, false);
   return {n.boolean("invert") ? l.emit("Equal", {count, l.integer(0)}) : l.emit("Greater", {count, l.integer(0)})};
 }

@@ -22,9 +22,7 @@ Outputs rounding(Lowering& l, const AtenNode& n) {
   return {is_real(Lowering::dtype(x)) ? l.emit(Op.view(), {x}) : x};
 }
 
-Outputs identity(Lowering& l, const AtenNode& n) {
-  return {l.input(n, n.schema().arguments.front().name)};
-}
+Outputs identity(Lowering& l, const AtenNode& n) { return {l.input(n, n.schema().arguments.front().name)}; }
 
 // Dropout of a model in eval mode passes its input on; (output, mask) for native_dropout.
 Outputs dropout(Lowering& l, const AtenNode& n) {
@@ -41,9 +39,7 @@ Outputs dropout(Lowering& l, const AtenNode& n) {
   return outputs;
 }
 
-Outputs rsqrt(Lowering& l, const AtenNode& n) {
-  return {l.emit("Reciprocal", {l.emit("Sqrt", {operand(l, n)})})};
-}
+Outputs rsqrt(Lowering& l, const AtenNode& n) { return {l.emit("Reciprocal", {l.emit("Sqrt", {operand(l, n)})})}; }
 
 Outputs square(Lowering& l, const AtenNode& n) {
   Value* x = operand(l, n);

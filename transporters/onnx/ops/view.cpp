@@ -107,7 +107,8 @@ Outputs as_strided(Lowering& l, const AtenNode& n) {
   Value* index = l.size(n.is_none("storage_offset") ? Expr(0) : n.size("storage_offset"));
   const int64_t dims = rank(n.output());
   for (int64_t i = 0; i < dims; ++i) {
-    Value* steps = l.emit("Mul", {range(l, 0, out_sizes(n)[static_cast<size_t>(i)]), l.size(strides[static_cast<size_t>(i)])});
+    Value* steps =
+        l.emit("Mul", {range(l, 0, out_sizes(n)[static_cast<size_t>(i)]), l.size(strides[static_cast<size_t>(i)])});
     index = l.emit("Add", {index, along(l, steps, i, dims)});
   }
   Value* flat = l.emit("Reshape", {l.input(n, "self"), l.vector(std::vector<int64_t>{-1})});

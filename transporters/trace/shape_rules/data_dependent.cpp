@@ -31,7 +31,8 @@ Types masked_select(const Node& node, ShapeEnv& env) {
   return one(self.dtype, {unbacked_size(node, env, numel(sizes))});
 }
 
-// The number in a tensor of one element. Integers and booleans can become sizes; graphs have no real numbers of the data.
+// The number in a tensor of one element. Integers and booleans can become sizes; graphs have no real numbers of the
+// data.
 Types item(const Node& node, ShapeEnv& env) {
   const auto& self = input(node, "self");
   for (const auto& size : self.sizes) {
