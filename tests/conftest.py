@@ -9,6 +9,8 @@ import pytest
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+# A worker for each core: threads of several processes that wait for each other make small models ten times slower.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 ROOT = Path(__file__).resolve().parents[1]
 BUILD = Path(os.environ.get("TRANSPORTERS_BUILD", ROOT / "build"))
@@ -145,6 +147,14 @@ def eager_forward(build_dir, tmp_path_factory):
     return run
 
 
+def error_line(result):
+    """The one line that a failing command prints on stderr."""
+    lines = result.stderr.strip().splitlines()
+    assert len(lines) == 1, result.stderr
+    assert lines[0].startswith("error: [")
+    return lines[0]
+
+
 @pytest.fixture(scope="session")
 def tiny_checkpoint(tmp_path_factory):
     """Makes a checkpoint folder with seeded random weights: tiny_checkpoint("llama", dtype="bfloat16", rope_theta=5e5).
@@ -166,5 +176,20 @@ def tiny_checkpoint(tmp_path_factory):
             model.save_pretrained(folder, **({"max_shard_size": max_shard_size} if max_shard_size else {}))
             made[key] = folder
         return made[key]
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def exports(cli, tiny_checkpoint, tmp_path_factory):
+    """exports("llama", "onnx"): an export folder of the tiny checkpoint, every axis dynamic."""
+    made = {}
+
+    def make(model_type, format):
+        if (model_type, format) not in made:
+            out = tmp_path_factory.mktemp(f"{model_type}-{format}")
+            cli("export", tiny_checkpoint(model_type), "--to", format, "--dynamic", "--out", out)
+            made[model_type, format] = out
+        return made[model_type, format]
 
     return make

@@ -121,6 +121,8 @@ def test_what_a_prompt_of_speech_can_not_be(cli, exports, checkpoints, tmp_path)
     features = torch.randn(2, 8, 40)
     for text in message(input_features=torch.randn(0, 8, 40)):
         assert "'input_features': expected values, got a tensor without elements" in text
+    for text in message(input_features=features.long()):
+        assert "'input_features': " in text and "float32" in text and "got int64" in text
     for text in message(input_features=features, foo=features.clone()):
         assert "'foo' is no input of the model; besides ids it takes input_features" in text
     for text in message(input_features=features, decoder_input_ids=torch.ones(2, 1, dtype=torch.int64)):

@@ -36,6 +36,13 @@ std::string sizes_text(const at::Tensor& tensor) {
   return text.str();
 }
 
+// Models cast floats, but not whole numbers to them.
+void check_kind(const InputInfo& input, const at::Tensor& tensor) {
+  if (c10::isFloatingType(input.dtype) != tensor.is_floating_point())
+    throw Error(kStage, "'" + input.name + "': expected " + dtype_name(input.dtype) + ", got " +
+                            dtype_name(tensor.scalar_type()));
+}
+
 at::Tensor repeated(const at::Tensor& tensor, const at::Tensor& rows) {
   return tensor.defined() ? tensor.index_select(0, rows) : tensor;
 }
@@ -99,7 +106,7 @@ void EagerSession::encode(const ModelInputs& prompt) {
     if (name == "attention_mask" && takes(name)) every_call_.set(name, prompt.tensor(name));
   }
   if (encoder_inputs_.fields().empty())
-    throw Error(kStage, "the prompt is missing: expected '" + encoder.inputs().front().name + "'");
+    throw Error(kStage, "the prompt is missing: expected '" + encoder.inputs().front().name + "' (--inputs)");
   if (reads_ids && !encoder_inputs_.tensor("attention_mask").defined()) {
     const at::Tensor mask = at::ones_like(encoder_inputs_.tensor("input_ids"));
     encoder_inputs_.set("attention_mask", mask);
@@ -205,7 +212,11 @@ void EagerSession::reorder(const at::Tensor& rows) {
 ModelInputs prompt_inputs(const PreTrainedModel& model, const Prompt& prompt, std::optional<int64_t> vocab_size) {
   check_vocabulary(prompt, vocab_size);
   const auto encoder = model.encoder();
-  check_prompt_inputs(prompt, input_names(encoder ? *encoder : model));
+  const PreTrainedModel& reader = encoder ? *encoder : model;
+  check_prompt_inputs(prompt, input_names(reader));
+  for (const InputInfo& input : reader.inputs())
+    if (const auto given = prompt.inputs.find(input.name); given != prompt.inputs.end())
+      check_kind(input, given->second);
   ModelInputs inputs;
   const bool is_decoder_prompt = encoder != nullptr && !has_input(*encoder, "input_ids");
   if (!prompt.ids.empty() || !is_decoder_prompt) {

@@ -234,7 +234,9 @@ struct Generator::State : DecodingSession {
   void load(const fs::path& path, const GeneratorOptions& options) {
     folder = path.string();
     std::ifstream file(path / "export.json", std::ios::binary);
-    if (!file) fail("this folder holds no export.json; give the --out of an export made with --generation");
+    if (!file)
+      fail(std::string(fs::is_directory(path) ? "this folder holds no export.json" : "there is no such folder") +
+           "; give the --out of an export made with --generation, or a checkpoint folder");
     const auto [format, entries] = parse_manifest({std::istreambuf_iterator<char>(file), {}});
     const bool has_prefill = std::any_of(entries.begin(), entries.end(),
                                          [](const ManifestEntry& entry) { return entry.component == "prefill"; });

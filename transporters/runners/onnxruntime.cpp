@@ -186,8 +186,13 @@ struct OnnxRuntimeSession::State {
         raw_options, [api](ort::SessionOptions* owned) { ort::ReleaseSessionOptions(api)(owned); });
     if (!options.optimize) call(ort::SetSessionGraphOptimizationLevel, raw_options, ort::kDisableAllOptimization);
     if (options.threads) call(ort::SetIntraOpNumThreads, raw_options, options.threads);
-    call(ort::CreateSession, static_cast<const ort::Env*>(env), model.c_str(),
-         static_cast<const ort::SessionOptions*>(raw_options), &session);
+    try {
+      call(ort::CreateSession, static_cast<const ort::Env*>(env), model.c_str(),
+           static_cast<const ort::SessionOptions*>(raw_options), &session);
+    } catch (const Error& error) {
+      throw Error(error.context(), "the library can't load the model, which may be damaged; copy or export it again: " +
+                                       error.message());
+    }
     input_names = names(ort::SessionGetInputCount, ort::SessionGetInputName);
     defaulted_names = names(ort::SessionGetOverridableInitializerCount, ort::SessionGetOverridableInitializerName);
     output_names = names(ort::SessionGetOutputCount, ort::SessionGetOutputName);
