@@ -38,8 +38,10 @@ def _mask(described: dict[str, Any], kind: str, new: torch.Tensor, cache: Any) -
     past, queries = _length(cache), new.shape[1]
     if described["rank"] == 2:
         return torch.ones(new.shape[0], past + queries, dtype=getattr(torch, described["dtype"]))
-    layer = _static_layer(cache, kind) if cache is not None else None
-    if described["rank"] != 4 or layer is None and (cache is None or kind != "full_attention"):
+    if described["rank"] != 4 or cache is None:
+        return None
+    layer = _static_layer(cache, kind)
+    if layer is None and kind != "full_attention" and (kind or _slides(cache)):
         return None
     length, start = layer.get_mask_sizes(queries) if layer is not None else (past + queries, 0)
     columns, rows = torch.arange(length) + start, (torch.arange(queries) + past)[:, None]
@@ -59,9 +61,13 @@ def _length(cache: Any) -> int:
     return int(cache.get_seq_length()) if any(hasattr(layer, "keys") for layer in layers) else 0
 
 
+def _slides(cache: Any) -> bool:
+    return any(getattr(layer, "is_sliding", False) for layer in getattr(cache, "layers", ()))
+
+
 def _static_layer(cache: Any, kind: str) -> Any:
     """The first layer of fixed size that a mask of this kind is for; without a kind all layers are alike."""
-    layers = [layer for layer in cache.layers if isinstance(layer, cache_utils().StaticLayer)]
+    layers = [layer for layer in getattr(cache, "layers", ()) if isinstance(layer, cache_utils().StaticLayer)]
     is_sliding = {"full_attention": False, "sliding_attention": True}.get(kind)
     if kind and is_sliding is None:
         return None

@@ -179,6 +179,36 @@ def _full(original):
     return full
 
 
+def _resized(x: torch.Tensor, dim: int, count: Any, factor: Any) -> torch.Tensor:
+    """`count` elements on one axis, linear between the centres of those that are there, as bilinear upsampling is in
+    each of its two."""
+    length = x.shape[dim]
+    places = (torch.arange(count, dtype=torch.float32, device=x.device) + 0.5) / factor - 0.5
+    places = places.clamp(min=0)
+    low = places.to(torch.int64).clamp(max=length - 1)
+    high = (low + 1).clamp(max=length - 1)
+    weight = (places - low).to(x.dtype).view([-1] + [1] * (x.dim() - 1 - dim))
+    return x.index_select(dim, low) * (1 - weight) + x.index_select(dim, high) * weight
+
+
+def _interpolate(original):
+    """Takes plain factors only."""
+
+    def interpolate(input, size=None, scale_factor=None, mode="nearest", align_corners=None, *args, **kwargs):
+        factors = scale_factor if isinstance(scale_factor, (list, tuple)) else [scale_factor] * 2
+        is_plain = not any(isinstance(factor, torch.SymFloat) for factor in factors)
+        if is_plain or mode != "bilinear" or align_corners or args or kwargs:
+            return original(input, size, scale_factor, mode, align_corners, *args, **kwargs)
+        sizes = input.shape[2:]
+        counts = [torch.sym_int(size * factor) for size, factor in zip(sizes, factors)]
+        # Eager copies what stays as large, whatever the factors.
+        is_copy = (torch.tensor(counts[0]) == sizes[0]) & (torch.tensor(counts[1]) == sizes[1])
+        factors = [torch.where(is_copy, 1.0, torch.tensor(factor, dtype=torch.float32)) for factor in factors]
+        return _resized(_resized(input, 2, counts[0], factors[0]), 3, counts[1], factors[1])
+
+    return interpolate
+
+
 def _scaled_dot_product_attention(original):
     """Takes a plain scale only."""
 
@@ -206,6 +236,7 @@ def entries() -> list[tuple[Any, str, Any]]:
         (torch, "div", _div),
         (torch, "linspace", _linspace),
         (torch, "full", _full),
+        (torch.nn.functional, "interpolate", _interpolate),
         (torch.nn.functional, "scaled_dot_product_attention", _scaled_dot_product_attention),
         (torch, "tensor", _tensor),
         (torch, "as_tensor", _tensor),

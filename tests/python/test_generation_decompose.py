@@ -195,7 +195,12 @@ def test_masks_that_generate_leaves_out():
     cache = transformers.DynamicCache()
     cache.update(torch.zeros(2, 1, 4, 8), torch.zeros(2, 1, 4, 8), 0)
     described = {"leaves": {"full_attention": {"rank": 4, "dtype": "bool"}}}
-    mask = masks.fill({"inputs_embeds": torch.ones(2, 2, 8), "cache": cache}, described)["attention_mask"][
-        "full_attention"
-    ]
+    call = {"inputs_embeds": torch.ones(2, 2, 8), "cache": cache}
+    mask = masks.fill(call, described)["attention_mask"]["full_attention"]
     assert mask.shape == (2, 1, 2, 6) and mask[0, 0].int().tolist() == [[1, 1, 1, 1, 1, 0], [1] * 6]
+    # A mask for all layers, as PaliGemma gives its language model; layers that slide would see less.
+    one = {"rank": 4, "dtype": "bool"}
+    assert torch.equal(masks.fill(call, one)["attention_mask"], mask)
+    assert masks.fill({"inputs_embeds": call["inputs_embeds"]}, one) == {}
+    sliding = transformers.MistralConfig(hidden_size=8, num_hidden_layers=1, num_attention_heads=1, sliding_window=4)
+    assert masks.fill({**call, "cache": transformers.DynamicCache(config=sliding)}, one) == {}

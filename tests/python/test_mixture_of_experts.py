@@ -62,3 +62,39 @@ def test_weights_are_stored_once(transporters, tmp_path):
     stored = sum(file.stat().st_size for file in tmp_path.iterdir())
     weights = sum(parameter.numel() * 4 for parameter in model.parameters())
     assert weights < stored < weights * 1.05 + 100_000
+
+
+def test_a_loop_with_other_names(transporters):
+    """Step 3.7's experts, which call those that are hit by another name; index 4 is of tokens that go to none."""
+    from transformers.models.step3p7.modeling_step3p7 import Step3p7Experts
+
+    class Layer(transformers.PreTrainedModel):
+        def __init__(self, config):
+            super().__init__(config)
+            self.experts = Step3p7Experts(config)
+
+        def forward(self, hidden_states, top_k_index, top_k_weights):
+            return self.experts(hidden_states, top_k_index, top_k_weights)
+
+    torch.manual_seed(0)
+    fields = dict(num_local_experts=4, hidden_size=32, moe_intermediate_size=16, hidden_act="silu")
+    layer = Layer(transformers.PreTrainedConfig(**fields)).eval()
+    for parameter in layer.parameters():
+        torch.nn.init.normal_(parameter)
+
+    def call(count, indices):
+        generator = torch.Generator().manual_seed(count)
+        chosen = torch.tensor(indices)[torch.randint(0, len(indices), (count, 2), generator=generator)]
+        return {
+            "hidden_states": torch.randn(count, 32, generator=generator),
+            "top_k_index": chosen,
+            "top_k_weights": torch.rand(count, 2, generator=generator),
+        }
+
+    exported = transporters.OnnxExporter().export(layer, call(6, [0, 1]), config=transporters.OnnxConfig(dynamic=True))
+    for inputs in (call(6, [2, 3]), call(1, [4]), call(9, [0, 1, 2, 3, 4])):
+        with torch.no_grad():
+            expected = layer(**inputs)
+        torch.testing.assert_close(
+            exported(**inputs), expected, rtol=0, atol=1e-4 * max(1.0, float(expected.abs().max()))
+        )

@@ -83,3 +83,24 @@ def test_real_numbers_of_the_data(exporter, function):
             torch.testing.assert_close(
                 torch.as_tensor(one), torch.as_tensor(other), rtol=1e-3 if x.dtype != one.dtype else 1e-5, atol=1e-5
             )
+
+
+class Interpolated(nn.Module):
+    """HunYuan's and HY's position embeddings: a grid of the image's size."""
+
+    def forward(self, grid, size):
+        height, width = size.tolist()
+        factors = ((int(height) + 0.1) / grid.shape[2], (int(width) + 0.1) / grid.shape[3])
+        scaled = nn.functional.interpolate(grid, scale_factor=factors, mode="bilinear", align_corners=False)
+        sized = nn.functional.interpolate(grid, size=(height, width), mode="bilinear", align_corners=False)
+        return scaled, sized.permute(0, 2, 3, 1).reshape(1, -1, grid.shape[1])
+
+
+@both
+def test_grids_of_sizes_that_the_data_decides(exporter):
+    grid = torch.randn(1, 3, 4, 4, generator=torch.Generator().manual_seed(0))
+    program = exporter().export(Interpolated().eval(), (grid, torch.tensor([6, 5])))
+    for size in ([6, 5], [2, 9], [4, 4], [3, 1], [1, 1]):
+        expected = Interpolated()(grid, torch.tensor(size))
+        for one, other in zip(program(grid, torch.tensor(size)), expected):
+            torch.testing.assert_close(one, other, rtol=1e-5, atol=1e-5)

@@ -242,6 +242,14 @@ TEST_CASE("splits have one output a part") {
   check_error("aten::split.Tensor(f32[7], 0)", "expected a split size above 0");
 }
 
+TEST_CASE("views over sizes that the data decides") {
+  ShapeEnv env;
+  for (const char* source : {"height", "width"}) env.add_unbacked({0, symbolic::Range::kInfinity}, source);
+  // Channels last, as an interpolated grid is: height and width are one run.
+  const std::string grid = "f32[1, u0, u1, 32]{32*u0*u1, u1, 1, u0*u1}";
+  CHECK(to_text(run_rule("aten::view(" + grid + ", [1, u0*u1, 32])", env)) == "f32[1, u0*u1, 32]{u0*u1, 1, u0*u1}");
+}
+
 TEST_CASE("random views of strided tensors") {
   std::mt19937 random(3);
   const auto draw = [&](int limit) { return static_cast<int>(random() % static_cast<unsigned>(limit)); };

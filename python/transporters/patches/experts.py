@@ -15,9 +15,13 @@ import torch
 from ..registry import replaced
 
 
+# Of the loop's variables in transformers' classes.
+_NAMES = {"expert_hit", "expert_idx"}
+
+
 def _loops_over_hits(forward: Any) -> bool:
     code = getattr(inspect.unwrap(forward), "__code__", None)
-    return code is not None and "expert_hit" in code.co_varnames
+    return code is not None and "nonzero" in code.co_names and bool(_NAMES & set(code.co_varnames))
 
 
 def _all_experts(original):

@@ -42,12 +42,13 @@ Sizes infer_sizes(const Node& node, const TensorType& self, Sizes sizes, ShapeEn
   return sizes;
 }
 
-bool less_at_example(const Expr& a, const Expr& b, const ShapeEnv& env) {
-  if (a == b) return false;
-  const Expr condition = less(a, b);
-  if (const auto decided = env.decide_size_oblivious(condition)) return *decided;
-  const auto left = env.hint(a), right = env.hint(b);
-  return left && right && *left < *right;
+// Whether new dims of that many elements leave room in a run. Sizes that the data decides have no example: of those
+// only equal ones fill it.
+bool leaves_room(const Expr& filled, const Expr& run, const ShapeEnv& env) {
+  if (filled == run) return false;
+  if (const auto decided = env.decide_size_oblivious(less(filled, run))) return *decided;
+  const auto left = env.hint(filled), right = env.hint(run);
+  return left && right ? *left < *right : env.simplify(filled) != env.simplify(run);
 }
 
 // Whether a size that is 1 in the example belongs to a run that it could fill at other sizes.
@@ -69,7 +70,7 @@ std::optional<Sizes> reshaped_strides(const TensorType& self, const Sizes& sizes
     const bool ends_run = d == 0 || (!is_one(self.sizes[d - 1], env) &&
                                      env.simplify(old_strides[d - 1]) != env.simplify(run * run_stride));
     if (!ends_run) continue;
-    while (next > 0 && (less_at_example(filled, run, env) || is_one(sizes[next - 1], env) ||
+    while (next > 0 && (leaves_room(filled, run, env) || is_one(sizes[next - 1], env) ||
                         is_one_at_example_only(sizes[next - 1], filled, run, env))) {
       --next;
       strides[next] = filled * run_stride;
