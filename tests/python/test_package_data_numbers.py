@@ -1,5 +1,7 @@
 """Real numbers that a model reads from its data: programs compute with them as tensors without dims."""
 
+import math
+
 import pytest
 import torch
 from torch import nn
@@ -104,3 +106,24 @@ def test_grids_of_sizes_that_the_data_decides(exporter):
         expected = Interpolated()(grid, torch.tensor(size))
         for one, other in zip(program(grid, torch.tensor(size)), expected):
             torch.testing.assert_close(one, other, rtol=1e-5, atol=1e-5)
+
+
+class Unpadded(nn.Module):
+    """LLaVA-OneVision's features: a slice at places of the data, whose length is a plain number in the code."""
+
+    def forward(self, x, size):
+        height, width = size.tolist()
+        padding = (8 - int(round(height * (8 / width), 7))) // 2
+        x = x + 0 * torch.rand_like(x)  # nothing knows what is sliced
+        part = x[:, padding : 8 - padding]
+        return part * math.sqrt(part.shape[1] / 2)
+
+
+@both
+def test_the_length_of_a_slice_at_places_of_the_data(exporter):
+    x = torch.randn(2, 8, generator=torch.Generator().manual_seed(0))
+    program = exporter().export(Unpadded().eval(), (x, torch.tensor([6, 8])))
+    for size in ([6, 8], [3, 4]):
+        torch.testing.assert_close(program(x, torch.tensor(size)), Unpadded()(x, torch.tensor(size)))
+    with pytest.raises(Exception, match="expected|indices element out of data bounds"):
+        program(x, torch.tensor([4, 8]))

@@ -3,9 +3,13 @@
 #include <c10/core/SymNodeImpl.h>
 
 #include <algorithm>
+#include <functional>
+#include <map>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "transporters/error.h"
@@ -124,10 +128,15 @@ class ExprNode : public c10::SymNodeImpl {
 
   int64_t guard_int(const char* file, int64_t line) override { return env_->specialize(expr_, call_site(file, line)); }
   double guard_float(const char* file, int64_t line) override {
-    for (const std::string& symbol : current().symbols()) {
-      env_->specialize(Expr::symbol(symbol), call_site(file, line));
-    }
-    if (auto value = current().as_real()) return *value;
+    // A number that the data gives is asserted, and stays a symbol.
+    std::map<std::string, int64_t, std::less<>> numbers;
+    for (const std::string& symbol : current().symbols())
+      numbers[symbol] = env_->specialize(Expr::symbol(symbol), call_site(file, line));
+    const auto value = current().evaluate([&](std::string_view name) -> std::optional<int64_t> {
+      const auto found = numbers.find(name);
+      return found == numbers.end() ? std::nullopt : std::optional(found->second);
+    });
+    if (value) return std::visit([](auto number) { return static_cast<double>(number); }, *value);
     throw GuardError("`" + expr_.str() + "` has no value at the example sizes, at " + call_site(file, line));
   }
   bool guard_bool(const char* file, int64_t line) override {

@@ -6,6 +6,8 @@
 #include <c10/core/impl/LocalDispatchKeySet.h>
 #include <torch/library.h>
 
+#include <algorithm>
+
 #include "transporters/error.h"
 #include "transporters/symbolic/sym_node.h"
 #include "transporters/trace/fake_tensor.h"
@@ -306,11 +308,37 @@ void Recorder::note_symbols(const Value* value) {
   }
 }
 
+std::optional<int64_t> Recorder::slice_length(const SymbolSource& source) {
+  const Node* node = source.value->producer();
+  if (node == nullptr || !node->is("aten::slice.Tensor")) return std::nullopt;
+  const auto number = [&](const Expr& expr) -> std::optional<int64_t> {
+    const auto found = expr.evaluate([this](std::string_view symbol) { return sample_of(symbol); });
+    const auto* integer = found ? std::get_if<int64_t>(&*found) : nullptr;
+    return integer ? std::optional(*integer) : std::nullopt;
+  };
+  const std::vector<Expr>& sizes = node->tensor("self")->sizes();
+  const int64_t given = node->integer("dim");
+  const auto dim = static_cast<size_t>(given < 0 ? given + static_cast<int64_t>(sizes.size()) : given);
+  if (source.dim != dim) return std::nullopt;
+  const auto size = number(sizes[dim]);
+  const auto step = number(node->size("step"));
+  if (!size || !step || *step <= 0) return std::nullopt;
+  const auto place = [&](const char* name, int64_t otherwise) -> std::optional<int64_t> {
+    if (node->is_none(name)) return otherwise;
+    const auto at = number(node->size(name));
+    return at ? std::optional(std::clamp<int64_t>(*at < 0 ? *at + *size : *at, 0, *size)) : std::nullopt;
+  };
+  const auto start = place("start", 0), end = place("end", *size);
+  if (!start || !end) return std::nullopt;
+  return std::max<int64_t>(*end - *start + *step - 1, 0) / *step;
+}
+
 std::optional<int64_t> Recorder::sample_of(std::string_view symbol) {
   const auto* info = env_->try_info(symbol);
   if (info != nullptr && info->hint) return info->sample ? info->sample : info->hint;
   const auto source = symbol_sources_.find(std::string(symbol));
   if (source == symbol_sources_.end()) return std::nullopt;
+  if (const auto length = slice_length(source->second)) return length;
   const auto value = sampled_.find(source->second.value);
   if (!value) return std::nullopt;
   if (source->second.dim) return value->toTensor().size(static_cast<int64_t>(*source->second.dim));

@@ -82,8 +82,14 @@ class Recorder {
   at::Tensor functional(const at::Tensor& tensor);
   void wrap_arguments(torch::jit::Stack& stack, size_t count);
   void record_whole(const c10::OperatorHandle& op, torch::jit::Stack& stack);
+  struct SymbolSource {
+    const Value* value;
+    std::optional<size_t> dim;  // of the value that the symbol is the size of; nullopt: the value is the number
+  };
   void note_symbols(const Value* value);
   std::optional<int64_t> sample_of(std::string_view symbol);
+  // Of a slice at places that the data gives, without computing what is sliced.
+  std::optional<int64_t> slice_length(const SymbolSource& source);
   std::optional<symbolic::Number> ask_samples(const Expr& expr);
   bool answer_now(const c10::OperatorHandle& op, const OpSchema& schema, torch::jit::Stack& stack);
   bool preserve_applies(const OpSchema& schema, const torch::jit::Stack& stack) const;
@@ -102,12 +108,8 @@ class Recorder {
   std::unordered_map<const c10::TensorImpl*, at::Tensor> bound_;  // real tensor -> its functional fake
   std::vector<at::Tensor> kept_alive_;                            // so that no address of bound_ is used again
   std::vector<Constant> constants_;
-  ValueEvaluator known_;    // from constants alone
-  ValueEvaluator sampled_;  // from the samples
-  struct SymbolSource {
-    const Value* value;
-    std::optional<size_t> dim;  // of the value that the symbol is the size of; nullopt: the value is the number
-  };
+  ValueEvaluator known_;                                          // from constants alone
+  ValueEvaluator sampled_;                                        // from the samples
   std::unordered_map<std::string, SymbolSource> symbol_sources_;  // of symbols that the graph computes
   TraceNotes notes_;
   std::unordered_map<c10::OperatorName, OpInfo> infos_;
