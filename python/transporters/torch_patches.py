@@ -34,27 +34,6 @@ def _item(original):
     return item
 
 
-def _bound(value: Any) -> Any:
-    is_number = isinstance(value, torch.Tensor) and value.dim() == 0 and not value.is_floating_point()
-    return value.item() if is_number and _C.is_traced(value) else value
-
-
-def _getitem(original):
-    """Bounds of slices that are tensors are read as plain numbers, symbolic ones are not."""
-
-    def __getitem__(self, key):
-        keys = key if isinstance(key, tuple) else (key,)
-        if any(isinstance(part, slice) for part in keys):
-            keys = tuple(
-                slice(_bound(part.start), _bound(part.stop), _bound(part.step)) if isinstance(part, slice) else part
-                for part in keys
-            )
-            key = keys if isinstance(key, tuple) else keys[0]
-        return original(self, key)
-
-    return __getitem__
-
-
 def _check_tensor_all_with(original):
     """A check of all elements becomes a runtime assert of the program."""
 
@@ -248,7 +227,6 @@ def entries() -> list[tuple[Any, str, Any]]:
     return [
         (torch.Tensor, "tolist", _tolist),
         (torch.Tensor, "item", _item),
-        (torch.Tensor, "__getitem__", _getitem),
         (torch.Tensor, "numpy", _numpy),
         (torch.Tensor, "__repr__", _repr),
         (torch, "_check_tensor_all_with", _check_tensor_all_with),

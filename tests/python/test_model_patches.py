@@ -549,3 +549,20 @@ def test_texts_of_aimv2_with_and_without_padding(export):
     exported = export(model, inputs(2, 7, 2))
     for other in (inputs(1, 9, 0), inputs(2, 7, 0), inputs(3, 5, 1)):
         check(exported, model, other)
+
+
+def test_images_that_are_cut_to_their_sizes(export):
+    """Pixtral's."""
+    config = transformers.PixtralVisionConfig(
+        hidden_size=32, intermediate_size=48, num_hidden_layers=1, num_attention_heads=2, image_size=32, patch_size=4
+    )
+    torch.manual_seed(0)
+    model = transformers.PixtralVisionModel(config).eval()
+
+    def images(height, width, *sizes):
+        pixels = torch.randn(len(sizes), 3, height, width, generator=torch.Generator().manual_seed(height))
+        return {"pixel_values": pixels, "image_sizes": torch.tensor(sizes)}
+
+    exported = export(model, images(16, 24, (16, 24), (12, 24)))
+    for inputs in (images(16, 24, (8, 20), (16, 24)), images(32, 28, (32, 4), (20, 28))):
+        check(exported, model, inputs)

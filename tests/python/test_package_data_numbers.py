@@ -127,20 +127,3 @@ def test_the_length_of_a_slice_at_places_of_the_data(exporter):
         torch.testing.assert_close(program(x, torch.tensor(size)), Unpadded()(x, torch.tensor(size)))
     with pytest.raises(Exception, match="expected|indices element out of data bounds"):
         program(x, torch.tensor([4, 8]))
-
-
-class Cropped(nn.Module):
-    """Pixtral's images, without what pads them to one size."""
-
-    def forward(self, x, size):
-        return x[..., : size[0] // 2, 1 : size[1]].sum(0), x[: size[0] - 3]
-
-
-@both
-def test_slices_end_at_numbers_of_the_data(exporter):
-    x = torch.randn(3, 8, 8, generator=torch.Generator().manual_seed(0))
-    program = exporter().export(Cropped().eval(), (x, torch.tensor([6, 8])))
-    assert not any("taken from the sample" in note for note in program.notes)
-    for size in ([6, 8], [5, 3], [4, 2]):
-        for one, other in zip(program(x, torch.tensor(size)), Cropped()(x, torch.tensor(size))):
-            torch.testing.assert_close(one, other)
